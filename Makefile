@@ -1,0 +1,36 @@
+# `make demo` and `make test` set up what they need, once, in .venv.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+SETUP := $(VENV)/.ready
+
+.PHONY: setup demo test lint bench reproduce clean
+
+setup: $(SETUP)
+
+# Repeated only when what it depends on has changed.
+$(SETUP): pyproject.toml constraints.txt
+	$(PYTHON) -c 'import sys; sys.exit("manifold-circuit needs Python 3.11 or later, this is " + sys.version.split()[0]) if sys.version_info < (3, 11) else None'
+	$(PYTHON) -m venv --clear $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	touch $@
+
+demo: setup
+	$(BIN)/manifold-circuit demo
+
+test: setup
+	$(BIN)/python -m pytest -n 2 --dist worksteal
+
+lint: setup
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: setup
+	$(BIN)/manifold-circuit bench
+
+reproduce: setup
+	$(BIN)/manifold-circuit reproduce
+
+clean:
+	rm -rf $(VENV) results .mypy_cache .ruff_cache .pytest_cache .hypothesis

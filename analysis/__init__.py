@@ -1,0 +1,1 @@
+"""Measures, agreement with the reference, and figures."""

@@ -1,0 +1,40 @@
+"""Numbers that describe a run."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import xarray as xr
+from numpy.typing import ArrayLike
+
+from circuits.lift import FloatArray
+
+
+def accuracy(y: ArrayLike, classes: ArrayLike) -> float:
+    """Share of points whose predicted sign is their class; an output of zero is wrong."""
+    return float((np.sign(np.asarray(y)) == np.asarray(classes)).mean())
+
+
+def tile_centers(run: xr.Dataset) -> FloatArray:
+    """Where the tiles lie in the data: their feed-forward weights, put back from the sphere."""
+    lift = json.loads(run.attrs["lift"])
+    W = run["W"].to_numpy()
+    norm = np.linalg.norm(W, axis=1, keepdims=True)
+    unit = np.divide(W, norm, out=np.zeros_like(W), where=norm > 0)
+    return np.asarray(lift["center"]) + lift["radius"] * unit[:, :-1]
+
+
+def tile_positions(run: xr.Dataset) -> FloatArray:
+    """Where each tile lies along the manifold: the median ``position`` of the points it wins.
+
+    A tile wins a point when it responds most; one that never does has no position (NaN).
+    """
+    h, position = run["h"].to_numpy(), run["position"].to_numpy()
+    winner = np.where(h.any(axis=1), h.argmax(axis=1), -1)
+    return np.array(
+        [
+            np.median(position[winner == tile]) if (winner == tile).any() else np.nan
+            for tile in range(h.shape[1])
+        ]
+    )

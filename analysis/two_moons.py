@@ -1,0 +1,98 @@
+"""The paper's Fig. 2: two moons from two labels. Made from a result that holds ``classes`` and
+``position`` (the place along the moons) besides what every run holds."""
+
+from __future__ import annotations
+
+import matplotlib.pyplot as plt
+import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from analysis.measures import tile_positions
+from analysis.style import LABEL, LOWER, UPPER, figure_style
+
+MARKERS = {-1: ("^", UPPER, "class −1"), 1: ("x", LOWER, "class +1")}
+
+
+def plot_points(run: xr.Dataset, ax: Axes | None = None) -> Axes:
+    """The data by class, with the labelled points."""
+    ax = ax or plt.figure().add_subplot()
+    points, classes = run["points"].to_numpy(), run["classes"].to_numpy()
+    for label, (marker, color, name) in MARKERS.items():
+        own = points[classes == label]
+        ax.scatter(
+            *own[:, :2].T, s=6, marker=marker, c=color, linewidths=0.6, alpha=0.6, label=name
+        )
+    shown = points[run["labels"].to_numpy()[:, 0] != 0]
+    ax.scatter(*shown[:, :2].T, s=160, marker="*", c=LABEL, ec="white", zorder=3, label="labelled")
+    ax.set(xlabel="first coordinate", ylabel="second coordinate", aspect="equal")
+    ax.legend(loc="center left", bbox_to_anchor=(1, 0.5), markerscale=1.5)
+    return ax
+
+
+def plot_readout(run: xr.Dataset, ax: Axes | None = None, readout: int = 0) -> Axes:
+    """The readout y at the end of every presentation, by true class, with arrows at the labels."""
+    ax = ax or plt.figure().add_subplot()
+    y, classes = run["y"].to_numpy()[:, readout], run["classes"].to_numpy()
+    time = np.arange(len(y)) + 1
+    for label, (marker, color, name) in MARKERS.items():
+        own = classes == label
+        ax.scatter(time[own], y[own], s=10, marker=marker, c=color, linewidths=0.6, label=name)
+    labels = run["labels"].to_numpy()[:, readout]
+    for t in np.flatnonzero(labels):
+        ax.annotate(
+            "label",
+            (t + 1, labels[t]),
+            (t + 1 + 0.06 * len(y), 0.6 * labels[t]),
+            arrowprops={"arrowstyle": "->", "color": LABEL},
+            va="center",
+        )
+    ax.set(xlabel="presentation", ylabel="readout y", ylim=(-1.15, 1.15))
+    return ax
+
+
+def plot_weights(run: xr.Dataset, ax: Axes | None = None, readout: int = 0) -> Axes:
+    """Readout weights of the tiles, ordered along the manifold, at every snapshot."""
+    ax = ax or plt.figure().add_subplot()
+    position = tile_positions(run)
+    order = np.argsort(position)
+    w = run["w_snapshots"].to_numpy()[:, readout][:, order]
+    times = run["snapshot_presentation"].to_numpy() + 1
+    colors = plt.get_cmap("cividis")(np.linspace(0.95, 0.05, len(times)))
+    tiles = np.arange(1, len(order) + 1)
+    for row, color in zip(w, colors, strict=True):
+        ax.plot(tiles, row, color=color)
+    scale = plt.cm.ScalarMappable(plt.Normalize(times[0], times[-1]), "cividis_r")
+    ax.figure.colorbar(scale, ax=ax, label="presentation")
+    lower = position[order] >= 0
+    if lower.any() and not lower.all():
+        ax.axvline(tiles[lower][0] - 0.5, color="0.6", lw=0.8, ls=":")
+    h, labels = run["h"].to_numpy(), run["labels"].to_numpy()[:, readout]
+    reach = np.abs(w).max() or 1.0
+    for t in np.flatnonzero(labels):
+        tile = tiles[h[t][order].argmax()]
+        tip = w[-1][tile - 1] if abs(w[-1][tile - 1]) > 0 else 0.0
+        ax.annotate(
+            "",
+            (tile, tip),
+            (tile, tip + 0.25 * reach * labels[t]),
+            arrowprops={"arrowstyle": "->", "color": LABEL},
+        )
+    ax.axhline(0, color="0.6", lw=0.8)
+    ax.margins(y=0.15)
+    ax.set(xlabel="tile, ordered along the moons (upper | lower)", ylabel="readout weight w")
+    return ax
+
+
+def figure(run: xr.Dataset) -> Figure:
+    """All three panels."""
+    with figure_style():
+        fig = plt.figure(figsize=(9, 6.6))
+        top, bottom = fig.subfigures(2, 1)
+        ax = top.add_subplot()
+        plot_points(run, ax).set_title("Two moons, two labels")
+        left, right = bottom.subplots(1, 2)
+        plot_readout(run, left).set_title("What the circuit answers")
+        plot_weights(run, right).set_title("How the labels spread over the tiles")
+    return fig

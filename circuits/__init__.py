@@ -1,0 +1,32 @@
+"""The circuit: parameters, front end, a Brian2 network, and the solvers that check it.
+
+Importing this package imports neither Brian2 nor anything that depends on it.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from circuits.circuit import ManifoldCircuit
+    from circuits.lift import SphereLift
+    from circuits.parameters import CircuitParameters
+    from circuits.reference import ReferenceCircuit
+
+__all__ = ["CircuitParameters", "ManifoldCircuit", "ReferenceCircuit", "SphereLift"]
+
+_HOME = {
+    "CircuitParameters": "parameters",
+    "ManifoldCircuit": "circuit",
+    "ReferenceCircuit": "reference",
+    "SphereLift": "lift",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        return getattr(import_module(f"circuits.{_HOME[name]}"), name)
+    raise AttributeError(f"module 'circuits' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

@@ -1,0 +1,242 @@
+"""The parameters of a circuit: immutable, checked where they are given, and writable as TOML.
+
+Durations are Brian2 quantities to the user (``parameters.tau_h`` is ``8. * msecond``) and plain
+seconds inside (``parameters.tau_h_``, Brian2's own convention for the unitless value), so that
+nothing here needs Brian2 until somebody asks for a quantity.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+import tomllib
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
+
+from circuits.errors import ParameterError
+
+if TYPE_CHECKING:
+    from brian2 import Quantity
+
+# Each unit as the number of them in a second: dividing by it is correctly rounded, so that
+# "0.9765625 ms" is 2**-10 s to the last bit.
+_PER_SECOND = {"s": 1.0, "second": 1.0, "ms": 1e3, "msecond": 1e3, "us": 1e6, "usecond": 1e6}
+_DURATION = re.compile(r"\s*([-+]?[0-9.]+(?:[eE][-+]?[0-9]+)?)\s*\*?\s*([a-z]+)\s*")
+
+
+def _seconds(value: Any) -> float:
+    """Seconds from a Brian2 time or from text such as "8 ms"; a bare number is refused."""
+    dimensions = getattr(value, "dim", None)
+    if dimensions is not None:
+        if str(dimensions) != "s" or getattr(value, "shape", ()) != ():
+            raise ValueError(f"must be one time such as 8*ms, got {value}")
+        return float(value)
+    if isinstance(value, str):
+        match = _DURATION.fullmatch(value)
+        if match and match[2] in _PER_SECOND:
+            return float(match[1]) / _PER_SECOND[match[2]]
+    raise ValueError(f"must be a time with a unit such as 8*ms or '8 ms', got {value!r}")
+
+
+def format_seconds(value: float) -> str:
+    """The shortest text with a unit that reads back as exactly ``value`` seconds.
+
+    >>> format_seconds(2**-10), format_seconds(0.05)
+    ('0.9765625 ms', '50 ms')
+    """
+    for unit in ("ms", "us", "s"):
+        text = f"{value * _PER_SECOND[unit]:.15g} {unit}"
+        if _seconds(text) == value:
+            return text
+    return f"{value!r} s"
+
+
+def _duration_field(seconds: float, name: str) -> Any:
+    return Field(default=seconds, alias=name, gt=0, allow_inf_nan=False, validate_default=False)
+
+
+Duration = Annotated[float, BeforeValidator(_seconds), PlainSerializer(format_seconds)]
+
+
+class CircuitParameters(BaseModel):
+    """Everything that defines a circuit except its front end and its data.
+
+    >>> CircuitParameters(n_tiles=40, tile_radius=0.4).n_tiles
+    40
+    """
+
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", validate_by_name=False, validate_by_alias=True
+    )
+
+    n_tiles: int = Field(default=40, ge=1)
+    """m, the number of excitatory cells."""
+    n_interneurons: int = Field(default=4, ge=1)
+    """k, the number of inhibitory cells."""
+    n_readouts: int = Field(default=1, ge=1)
+    """r, the number of readout cells, each with its own label channel."""
+    tile_radius: float = Field(default=0.4, gt=0, allow_inf_nan=False)
+    """rho, in the units of the data: how far a point may lie from a tile it still drives."""
+    mu: float | tuple[float, ...] = 1000.0
+    """Gain of w.h at the readout: one number, or one per readout."""
+    readout: Literal["clip", "tanh"] = "clip"
+    """The readout's nonlinearity, Eq. (ystep) or Eq. (ytanh)."""
+    learning_rate: float = Field(default=0.005, ge=0, le=1)
+    """eta, of W and b."""
+    readout_rate: Literal["running_mean"] | float = "running_mean"
+    """Rate of w: 1/(t+1), or a constant in [0, 1]."""
+    steps_per_presentation: int = Field(default=200, ge=1)
+    """S, how many steps of dt one point is shown for."""
+    reset: bool = True
+    """Whether h, u and V restart at every presentation or carry over."""
+    gain: Literal["auto"] | float = "auto"
+    """Slope of dh/dt with respect to the net input; "auto" is m/(1 - alpha)."""
+    initial_weight: Literal["auto"] | float = "auto"
+    """kappa, the norm of the feed-forward weights of a tile at the start; "auto" is 2/m."""
+    dt_: Duration = _duration_field(2.0**-10, "dt")
+    tau_h_: Duration = _duration_field(8 / 1e3, "tau_h")
+    tau_u_: Duration = _duration_field(50 / 1e3, "tau_u")
+    tau_V_: Duration = _duration_field(2 / 1e3, "tau_V")
+
+    def __init__(self, **values: Any) -> None:
+        try:
+            super().__init__(**values)
+        except ValidationError as error:
+            raise ParameterError("; ".join(map(_sentence, error.errors()))) from None
+
+    @field_validator("mu", mode="before")
+    @classmethod
+    def _plain_mu(cls, value: Any) -> Any:
+        # An array of gains is what a sweep naturally has at hand.
+        return tuple(value.tolist()) if getattr(value, "ndim", 0) == 1 else value
+
+    @field_validator("mu")
+    @classmethod
+    def _check_mu(cls, value: float | tuple[float, ...]) -> float | tuple[float, ...]:
+        for gain in value if isinstance(value, tuple) else (value,):
+            if not (math.isfinite(gain) and gain >= 0):
+                raise ValueError(f"must be finite and at least 0, got {gain}")
+        return value
+
+    @field_validator("readout_rate")
+    @classmethod
+    def _check_readout_rate(cls, value: str | float) -> str | float:
+        if not isinstance(value, str) and not 0 <= value <= 1:
+            raise ValueError(f"must be 'running_mean' or a number from 0 to 1, got {value}")
+        return value
+
+    @field_validator("gain", "initial_weight")
+    @classmethod
+    def _check_positive_or_auto(cls, value: str | float) -> str | float:
+        if not isinstance(value, str) and not (math.isfinite(value) and value > 0):
+            raise ValueError(f"must be 'auto' or a finite number above 0, got {value}")
+        return value
+
+    @model_validator(mode="after")
+    def _check_together(self) -> Self:
+        if isinstance(self.mu, tuple) and len(self.mu) != self.n_readouts:
+            raise ValueError(
+                f"mu must be one number or one per readout: got {len(self.mu)} values for "
+                f"n_readouts={self.n_readouts}"
+            )
+        if self.tau_u_ == self.tau_V_:
+            raise ValueError(
+                f"tau_u and tau_V must differ, got {format_seconds(self.tau_u_)} for both: with "
+                "equal rates the circuit oscillates for ever instead of settling"
+            )
+        for name, tau in (("tau_u", self.tau_u_), ("tau_V", self.tau_V_)):
+            if self.dt_ > tau:
+                raise ValueError(
+                    f"dt must not exceed {name}={format_seconds(tau)}, "
+                    f"got {format_seconds(self.dt_)}"
+                )
+        return self
+
+    # Durations as Brian2 quantities. Importing Brian2 takes a second; whoever wants units has it.
+
+    @property
+    def dt(self) -> Quantity:
+        """The time step, with its unit."""
+        return _quantity(self.dt_)
+
+    @property
+    def tau_h(self) -> Quantity:
+        """Time constant of the excitatory rates, with its unit."""
+        return _quantity(self.tau_h_)
+
+    @property
+    def tau_u(self) -> Quantity:
+        """Time constant of the inhibitory rates, with its unit."""
+        return _quantity(self.tau_u_)
+
+    @property
+    def tau_V(self) -> Quantity:
+        """Time constant of the lateral synapses, with its unit."""
+        return _quantity(self.tau_V_)
+
+    @property
+    def kappa(self) -> float:
+        """Norm of a tile's feed-forward weights at the start."""
+        return 2.0 / self.n_tiles if self.initial_weight == "auto" else float(self.initial_weight)
+
+    @property
+    def mu_per_readout(self) -> tuple[float, ...]:
+        """mu as one value per readout."""
+        return self.mu if isinstance(self.mu, tuple) else (self.mu,) * self.n_readouts
+
+    def replace(self, **changes: Any) -> Self:
+        """A copy with some values changed, checked like a new one."""
+        return type(self)(**(self.as_dict() | changes))
+
+    def as_dict(self) -> dict[str, Any]:
+        """The parameters as plain numbers and text: what TOML and result files hold."""
+        return self.model_dump(by_alias=True, mode="json")
+
+    def to_toml(self, path: str | os.PathLike[str]) -> None:
+        """Write the parameters to a TOML file."""
+        lines = [f"{name} = {json.dumps(value)}" for name, value in self.as_dict().items()]
+        Path(path).write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+    @classmethod
+    def from_toml(cls, path: str | os.PathLike[str]) -> Self:
+        """Read parameters from a TOML file; what it leaves out keeps its default."""
+        try:
+            return cls(**tomllib.loads(Path(path).read_text(encoding="utf-8")))
+        except tomllib.TOMLDecodeError as error:
+            raise ParameterError(f"{path} is not valid TOML: {error}") from None
+
+    def __repr__(self) -> str:
+        values = ", ".join(f"{name}={value!r}" for name, value in self.as_dict().items())
+        return f"CircuitParameters({values})"
+
+    __str__ = __repr__
+
+
+def _quantity(seconds: float) -> Quantity:
+    from brian2 import second
+
+    return seconds * second
+
+
+def _sentence(error: Any) -> str:
+    """One pydantic complaint as one sentence that names the value and the allowed range."""
+    place = ".".join(str(part) for part in error["loc"][:1])
+    if error["type"] == "extra_forbidden":
+        return f"there is no parameter {place!r}"
+    message = error["msg"].removeprefix("Value error, ").replace("Input should be", "must be")
+    if error["type"] == "value_error":
+        return f"{place} {message}" if place else message
+    return f"{place} {message}, got {error['input']!r}"

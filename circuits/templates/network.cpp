@@ -1,0 +1,127 @@
+{# The simulation loop. What Brian2's own does, with two differences: clocks are simultaneous when
+   they agree to 1e-4 of a step (as in Brian2's Python loop) rather than to 1e-14 s, and the wall
+   clock is read once per presentation rather than at every step. #}
+{% macro cpp_file() %}
+#include "network.h"
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+double Network::_last_run_time = 0.0;
+double Network::_last_run_completed_fraction = 0.0;
+bool Network::_globally_stopped = false;
+bool Network::_globally_running = false;
+
+Network::Network() : t(0.0) {}
+
+void Network::clear()
+{
+    objects.clear();
+    clocks.clear();
+}
+
+void Network::add(Clock *clock, codeobj_func func)
+{
+    size_t which = std::find(clocks.begin(), clocks.end(), clock) - clocks.begin();
+    if (which == clocks.size())
+        clocks.push_back(clock);
+    objects.push_back(std::make_pair(which, func));
+}
+
+void Network::run(const double duration, report_func report, const double report_period)
+{
+    typedef std::chrono::steady_clock wall;
+    const wall::time_point started = wall::now();
+    const double t_start = t, t_end = t + duration;
+    const size_t n = clocks.size();
+    double next_report = report_period, elapsed = 0.0;
+
+    // The objects of each clock alone, in order, for the steps on which no other clock is due.
+    std::vector<std::vector<codeobj_func> > alone(n);
+    for (size_t i = 0; i < objects.size(); i++)
+        if (objects[i].second)
+            alone[objects[i].first].push_back(objects[i].second);
+    for (size_t c = 0; c < n; c++)
+    {
+        clocks[c]->set_interval(t_start, t_end);
+        clocks[c]->t[0] = clocks[c]->timestep[0] * clocks[c]->dt[0];
+    }
+
+    std::vector<char> due(n);
+    _globally_running = true;
+    _globally_stopped = false;
+    while (n && !_globally_stopped)
+    {
+        size_t first = 0, n_due = 0;
+        for (size_t c = 1; c < n; c++)
+            if (clocks[c]->t[0] < clocks[first]->t[0])
+                first = c;
+        if (!clocks[first]->running())
+            break;
+        t = clocks[first]->t[0];
+        for (size_t c = 0; c < n; c++)
+        {
+            const double tolerance = 1e-4 * std::min(clocks[c]->dt[0], clocks[first]->dt[0]);
+            due[c] = std::fabs(clocks[c]->t[0] - t) < tolerance;
+            n_due += due[c];
+        }
+        if (n_due == 1)
+        {
+            const std::vector<codeobj_func> &functions = alone[first];
+            for (size_t i = 0; i < functions.size(); i++)
+                functions[i]();
+            clocks[first]->tick();
+            continue;
+        }
+        for (size_t i = 0; i < objects.size(); i++)
+            if (due[objects[i].first] && objects[i].second)
+                objects[i].second();
+        for (size_t c = 0; c < n; c++)
+            if (due[c])
+                clocks[c]->tick();
+        elapsed = std::chrono::duration<double>(wall::now() - started).count();
+        if (report && elapsed > next_report)
+        {
+            report(elapsed, (t - t_start) / duration, t_start, duration);
+            next_report = elapsed + report_period;
+        }
+    }
+    _globally_running = false;
+    if (!_globally_stopped)
+        t = t_end;
+    _last_run_time = std::chrono::duration<double>(wall::now() - started).count();
+    _last_run_completed_fraction = duration > 0 ? (t - t_start) / duration : 1.0;
+}
+{% endmacro %}
+
+{% macro h_file() %}
+#ifndef _BRIAN_NETWORK_H
+#define _BRIAN_NETWORK_H
+
+#include <utility>
+#include <vector>
+#include "brianlib/clocks.h"
+
+typedef void (*codeobj_func)();
+typedef void (*report_func)(const double, const double, const double, const double);
+
+class Network
+{
+    std::vector<Clock *> clocks;
+    std::vector<std::pair<size_t, codeobj_func> > objects;
+
+public:
+    double t;
+    static double _last_run_time;
+    static double _last_run_completed_fraction;
+    static bool _globally_stopped;
+    static bool _globally_running;
+
+    Network();
+    void clear();
+    void add(Clock *clock, codeobj_func func);
+    void run(const double duration, report_func report, const double report_period);
+};
+
+#endif
+{% endmacro %}

@@ -1,0 +1,1 @@
+"""Data sets, experiments, results on disk, and the command line."""

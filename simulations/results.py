@@ -1,0 +1,66 @@
+"""Results on disk: NetCDF files that are either whole or not there."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import tempfile
+from pathlib import Path
+
+import xarray as xr
+
+from circuits.errors import CircuitError
+
+
+class ResultError(CircuitError, OSError):
+    """A result that cannot be written or read."""
+
+
+def save(dataset: xr.Dataset, path: Path) -> Path:
+    """Write a data set; until it is complete the old file, or none, stays in place."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        os.close(handle)
+        try:
+            encoding = {
+                key: {"zlib": True, "complevel": 1}
+                for key in dataset.data_vars
+                if dataset[key].size > 64
+            }
+            dataset.to_netcdf(name, engine="h5netcdf", encoding=encoding)
+            umask = os.umask(0)
+            os.umask(umask)
+            Path(name).chmod(0o666 & ~umask)
+            os.replace(name, path)
+        finally:
+            Path(name).unlink(missing_ok=True)
+    except OSError as error:
+        raise ResultError(f"cannot write {path}: {error.strerror or error}") from error
+    return path
+
+
+def load(path: Path) -> xr.Dataset:
+    """Read a data set into memory."""
+    try:
+        with xr.open_dataset(path, engine="h5netcdf") as dataset:
+            return dataset.load()
+    except FileNotFoundError:
+        raise ResultError(f"there is no result file {path}") from None
+    except (OSError, ValueError, KeyError) as error:
+        raise ResultError(f"{path} is not a result of manifold-circuit: {error}") from None
+
+
+def code_revision() -> str:
+    """The commit this code is at, with "+" if it was changed, or "unknown" outside a checkout."""
+    here = Path(__file__).parent
+
+    def git(*arguments: str) -> str:
+        command = ["git", "-C", str(here), *arguments]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+    try:
+        changed = git("status", "--porcelain", "--untracked-files=no", "--", ".")
+        return git("rev-parse", "--short=12", "HEAD") + ("+" if changed else "")
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"
