@@ -22,7 +22,8 @@ def tile_centers(run: xr.Dataset) -> FloatArray:
     W = run["W"].to_numpy()
     norm = np.linalg.norm(W, axis=1, keepdims=True)
     unit = np.divide(W, norm, out=np.zeros_like(W), where=norm > 0)
-    return np.asarray(lift["center"]) + lift["radius"] * unit[:, :-1]
+    centers: FloatArray = np.asarray(lift["center"]) + lift["radius"] * unit[:, :-1]
+    return centers
 
 
 def tile_positions(run: xr.Dataset) -> FloatArray:

@@ -7,6 +7,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
+from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 
 from analysis.measures import tile_positions
@@ -22,10 +23,12 @@ def plot_points(run: xr.Dataset, ax: Axes | None = None) -> Axes:
     for label, (marker, color, name) in MARKERS.items():
         own = points[classes == label]
         ax.scatter(
-            *own[:, :2].T, s=6, marker=marker, c=color, linewidths=0.6, alpha=0.6, label=name
+            own[:, 0], own[:, 1], s=6, marker=marker, c=color, linewidths=0.6, alpha=0.6, label=name
         )
     shown = points[run["labels"].to_numpy()[:, 0] != 0]
-    ax.scatter(*shown[:, :2].T, s=160, marker="*", c=LABEL, ec="white", zorder=3, label="labelled")
+    ax.scatter(
+        shown[:, 0], shown[:, 1], s=160, marker="*", c=LABEL, ec="white", zorder=3, label="labelled"
+    )
     ax.set(xlabel="first coordinate", ylabel="second coordinate", aspect="equal")
     ax.legend(loc="center left", bbox_to_anchor=(1, 0.5), markerscale=1.5)
     return ax
@@ -63,7 +66,7 @@ def plot_weights(run: xr.Dataset, ax: Axes | None = None, readout: int = 0) -> A
     tiles = np.arange(1, len(order) + 1)
     for row, color in zip(w, colors, strict=True):
         ax.plot(tiles, row, color=color)
-    scale = plt.cm.ScalarMappable(plt.Normalize(times[0], times[-1]), "cividis_r")
+    scale = plt.cm.ScalarMappable(Normalize(times[0], times[-1]), "cividis_r")
     ax.figure.colorbar(scale, ax=ax, label="presentation")
     lower = position[order] >= 0
     if lower.any() and not lower.all():
@@ -89,10 +92,8 @@ def figure(run: xr.Dataset) -> Figure:
     """All three panels."""
     with figure_style():
         fig = plt.figure(figsize=(9, 6.6))
-        top, bottom = fig.subfigures(2, 1)
-        ax = top.add_subplot()
-        plot_points(run, ax).set_title("Two moons, two labels")
-        left, right = bottom.subplots(1, 2)
-        plot_readout(run, left).set_title("What the circuit answers")
-        plot_weights(run, right).set_title("How the labels spread over the tiles")
+        axes = fig.subplot_mosaic("aa;bc")
+        plot_points(run, axes["a"]).set_title("Two moons, two labels")
+        plot_readout(run, axes["b"]).set_title("What the circuit answers")
+        plot_weights(run, axes["c"]).set_title("How the labels spread over the tiles")
     return fig

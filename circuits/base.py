@@ -64,13 +64,10 @@ class CircuitState:
 
     def copy(self) -> CircuitState:
         """A copy that shares no array."""
-        return CircuitState(
-            **{
-                field.name: np.copy(value) if isinstance(value, np.ndarray) else value
-                for field in dataclasses.fields(self)
-                for value in [getattr(self, field.name)]
-            }
-        )
+        arrays: dict[str, Any] = {
+            name: np.copy(getattr(self, name)) for name in ("W", "b", "w", "h", "u", "V")
+        }
+        return dataclasses.replace(self, **arrays)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -25,11 +25,15 @@ from brian2.devices.device import Device
 from circuits.errors import EngineError
 
 # `brian2.devices.device` as an attribute is the current device, not the module of that name.
-brian_devices = import_module("brian2.devices.device")
+brian_devices: Any = import_module("brian2.devices.device")
 
 # main() takes these before the initial values; DURATION is what Network::run is called with.
 READ_SCHEDULE = """
-if (args.size() < 4) { std::cerr << "run this program through manifold-circuit" << std::endl; return 2; }
+if (args.size() < 4)
+{
+    std::cerr << "run this program through manifold-circuit" << std::endl;
+    return 2;
+}
 const int64_t first_step = std::stoll(args[0]), n_presentations = std::stoll(args[1]);
 const int64_t n_steps = std::stoll(args[2]);
 const double step = std::stod(args[3]);
@@ -108,10 +112,10 @@ class CircuitDevice(CPPStandaloneDevice):  # type: ignore[misc]
         finally:
             # The same network may be generated again, with other monitors.
             self.main_queue[:] = before
-            self.run_args_applied = False
+            self.run_args_applied: bool = False
             self.code_objects.clear()
             self.networks.clear()
-            self.static_arrays = {
+            self.static_arrays: dict[str, Any] = {
                 name: values
                 for name, values in self.static_arrays.items()
                 if any(name in str(entry) for entry in before)

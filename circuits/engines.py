@@ -84,6 +84,7 @@ class RuntimeEngine(Engine):
         return network
 
     def advance(self, state: CircuitState, task: Task) -> dict[str, FloatArray]:
+        """One ``network.run`` for the chunk."""
         from brian2 import second
 
         from circuits.codegen import using
@@ -157,6 +158,7 @@ class StandaloneEngine(Engine):
         return network
 
     def advance(self, state: CircuitState, task: Task) -> dict[str, FloatArray]:
+        """One start of the program for the chunk."""
         build = self._build(task)
         p = self.circuit.parameters
         folder = tempfile.TemporaryDirectory(prefix="manifold-circuit-")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -148,7 +147,7 @@ def as_labels(labels: ArrayLike | None, n_points: int, n_readouts: int) -> Float
     return array
 
 
-def distinct_rows(x: FloatArray, count: int) -> Sequence[int]:
+def distinct_rows(x: FloatArray, count: int) -> NDArray[np.intp]:
     """Indices of the first ``count`` rows that differ from all rows before them."""
     _, first = np.unique(x, axis=0, return_index=True)
-    return np.sort(first)[:count].tolist()
+    return np.sort(first)[:count]

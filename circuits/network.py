@@ -125,7 +125,7 @@ SUMS, LATERAL_STEP, RATE_STEP, NET, ANSWER = range(5)
 RECORD, LEARN, SNAPSHOT, LOAD_X, LOAD_Z, RESTART, DRIVE = range(7)
 
 
-class ProjectedEuler(StateUpdateMethod):
+class ProjectedEuler(StateUpdateMethod):  # type: ignore[misc]
     """Forward Euler, then projection onto the non-negative numbers: x <- [x + dt f(x)]_+.
 
     All right-hand sides are evaluated before any variable is written.
@@ -134,6 +134,7 @@ class ProjectedEuler(StateUpdateMethod):
     def __call__(
         self, equations: Equations, variables: Any = None, method_options: Any = None
     ) -> str:
+        """The abstract code of one step."""
         moved, written = [], []
         for equation in equations.ordered:
             if equation.type == DIFFERENTIAL_EQUATION:
@@ -171,7 +172,7 @@ class PresentationClock(Clock):  # type: ignore[misc]
         super().__init__(dt=steps * clock.dt_ * second, name=name)
 
     def _calc_timestep(self, target_t: float) -> np.int64:
-        return np.int64(-(-int(round(target_t / self._step_)) // self._steps))
+        return np.int64(-(-round(target_t / self._step_) // self._steps))
 
 
 def build_network(circuit: Circuit, chunk: int, name: str = "circuit") -> Network:

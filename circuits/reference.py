@@ -106,7 +106,12 @@ class ReferenceCircuit(Circuit):
             if record:
                 path.append((h, u, V))
         state.h, state.u, state.V = h, u, V
-        traces = {name: np.array(rows) for name, rows in zip("huV", zip(*path, strict=True))}
+        traces = {
+            name: np.array(rows)
+            for name, rows in zip(
+                ("h", "u", "V") if path else (), zip(*path, strict=True), strict=True
+            )
+        }
         return max(relative_change(before[0], h), relative_change(before[1], u)), traces
 
 

@@ -32,7 +32,7 @@ def save(dataset: xr.Dataset, path: Path) -> Path:
             umask = os.umask(0)
             os.umask(umask)
             Path(name).chmod(0o666 & ~umask)
-            os.replace(name, path)
+            Path(name).replace(path)
         finally:
             Path(name).unlink(missing_ok=True)
     except OSError as error:
