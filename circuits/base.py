@@ -29,7 +29,7 @@ RECORDABLE = ("h", "u", "V", "y")
 """State variables that ``record`` can store at every step."""
 
 SETTLED_CHANGE = 1e-6
-"""A presentation has settled when its last step moved |h| and |u| by less than this, relatively."""
+"""A presentation has settled when its last step moved it by less (see `relative_change`)."""
 
 UNSETTLED_SHARE = 0.1
 """A run in which more than this share of presentations did not settle says so with a warning."""
@@ -348,6 +348,19 @@ class Circuit(ABC):
             "versions": json.dumps(versions()),
         }
         return xr.Dataset(data, attrs=attributes)
+
+
+def relative_change(
+    h_before: FloatArray, h: FloatArray, u_before: FloatArray, u: FloatArray
+) -> FloatArray:
+    """By how much a step moved the rates: the larger of |dh|/|h| and |du|/|u| (last axis).
+
+    Where no tile responds h = 0 is where it will stay, and the slow fading of u does not count.
+    """
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        norms = [np.linalg.norm(value, axis=-1) for value in (h - h_before, h, u - u_before, u)]
+        change = np.maximum(norms[0] / norms[1], norms[2] / norms[3])
+    return np.where(norms[1] == 0, norms[0], change)
 
 
 def versions() -> dict[str, str]:

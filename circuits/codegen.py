@@ -11,6 +11,7 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
+from copy import copy
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -74,52 +75,53 @@ class CircuitDevice(CPPStandaloneDevice):  # type: ignore[misc]
                 value = np.array(variable.get_value())
                 variable.device = self
                 self.add_array(variable)
-                self.init_with_zeros(variable, variable.dtype)
-                if value.size and not isinstance(variable, DynamicArrayVariable):
-                    self.fill_with_array(variable, value)
+                if not isinstance(variable, DynamicArrayVariable):  # those start empty
+                    self.init_with_zeros(variable, variable.dtype)
+                    if value.size:
+                        self.fill_with_array(variable, value)
+
+    @contextmanager
+    def rollback(self) -> Iterator[None]:
+        """Forget afterwards what was made inside: the same network can be generated again, with
+        other monitors, and owes nothing to those that are gone."""
+        names = ["main_queue", "static_arrays", "arrays", "dynamic_arrays", "dynamic_arrays_2d"]
+        names += ["zero_arrays", "arange_arrays", "array_cache", "code_objects", "networks"]
+        names += ["timed_arrays", "clocks", "synapses"]
+        saved = {name: copy(getattr(self, name)) for name in names}
+        try:
+            yield
+        finally:
+            for name, value in saved.items():
+                setattr(self, name, value)
+            self.run_args_applied: bool = False
 
     def write_program(self, network: Network, directory: Path) -> None:
         """Generate the program of a network: one translation unit, ``main.cc``."""
         for name in ("code_objects", "static_arrays"):
             (directory / name).mkdir()
-        before = list(self.main_queue)
         self.code_lines["before_start"] = [READ_SCHEDULE]
         self.code_lines["before_network_run"] = [APPLY_SCHEDULE.format(network=network.name)]
-        try:
-            network.run(
-                1 * second, report=REPORT, report_period=REPORT_PERIOD * second, namespace={}
-            )
-            _, lines = self.main_queue[-1][1]
-            call = next(i for i, line in enumerate(lines) if f"{network.name}.run(" in line)
-            lines[call] = lines[call].replace("run(1.0,", f"run({DURATION},")
-            self.writer = CPPWriter(str(directory))
-            self.write_static_arrays(str(directory))
-            self.generate_objects_source(
-                self.writer,
-                self.arange_arrays,
-                self.synapses,
-                self.static_array_specs,
-                self.networks,
-                self.timed_arrays,
-            )
-            self.generate_main_source(self.writer)
-            self.generate_codeobj_source(self.writer)
-            self.generate_network_source(self.writer, "unix")
-            self.generate_synapses_classes_source(self.writer)
-            self.generate_run_source(self.writer)
-            self.copy_source_files(self.writer, str(directory))
-            (directory / "main.cc").write_text(self._single_unit(directory), encoding="utf-8")
-        finally:
-            # The same network may be generated again, with other monitors.
-            self.main_queue[:] = before
-            self.run_args_applied: bool = False
-            self.code_objects.clear()
-            self.networks.clear()
-            self.static_arrays: dict[str, Any] = {
-                name: values
-                for name, values in self.static_arrays.items()
-                if any(name in str(entry) for entry in before)
-            }
+        network.run(1 * second, report=REPORT, report_period=REPORT_PERIOD * second, namespace={})
+        _, lines = self.main_queue[-1][1]
+        call = next(i for i, line in enumerate(lines) if f"{network.name}.run(" in line)
+        lines[call] = lines[call].replace("run(1.0,", f"run({DURATION},")
+        writer = self.writer = CPPWriter(str(directory))
+        self.write_static_arrays(str(directory))
+        self.generate_objects_source(
+            writer,
+            self.arange_arrays,
+            self.synapses,
+            self.static_array_specs,
+            self.networks,
+            self.timed_arrays,
+        )
+        self.generate_main_source(writer)
+        self.generate_codeobj_source(writer)
+        self.generate_network_source(writer, "unix")
+        self.generate_synapses_classes_source(writer)
+        self.generate_run_source(writer)
+        self.copy_source_files(writer, str(directory))
+        (directory / "main.cc").write_text(self._single_unit(directory), encoding="utf-8")
 
     def _single_unit(self, directory: Path) -> str:
         """All sources as one: headers are read and templates instantiated once.

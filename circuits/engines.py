@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import shutil
 import subprocess
 import sys
 import tempfile
+import weakref
 from abc import ABC, abstractmethod
 from functools import lru_cache
 from importlib import metadata
@@ -142,7 +144,7 @@ class StandaloneEngine(Engine):
         super().__init__(circuit)
         self._device: CircuitDevice | None = None
         self._builds: dict[Any, cache.Build] = {}
-        self._last: tempfile.TemporaryDirectory[str] | None = None
+        self._last: _Folder | None = None
         self._history: dict[str, FloatArray] = {}
         self.built = False
         """Whether the last run had to compile."""
@@ -161,9 +163,9 @@ class StandaloneEngine(Engine):
         """One start of the program for the chunk."""
         build = self._build(task)
         p = self.circuit.parameters
-        folder = tempfile.TemporaryDirectory(prefix="manifold-circuit-")
+        folder = _Folder()
         try:
-            results = Path(folder.name)
+            results = folder.path
             first = state.shown * p.steps_per_presentation + 1
             schedule = [first, len(task.x), p.steps_per_presentation, repr(p.dt_)]
             values = self._initial_arguments(build, state, task, results)
@@ -186,10 +188,10 @@ class StandaloneEngine(Engine):
                 for result, columns in build.manifest["results"].items()
             }
         except BaseException:
-            folder.cleanup()
+            folder.remove()
             raise
         if self._last is not None:
-            self._last.cleanup()
+            self._last.remove()
         self._last = folder
         self._show_results()
         return collect(self.circuit, state, task, final, recorded)
@@ -239,11 +241,12 @@ class StandaloneEngine(Engine):
                 network = build_network(self.circuit, CHUNK)
         assert device is not None
         with using(device):
+            device.adopt(self._added())
+        with using(device), device.rollback():
             follow_readout(network, "y" in task.record)
             watching = monitors(network, task.record, task.snapshots)
             network.add(*watching.values())
             try:
-                device.adopt(self._added())
                 device.write_program(network, directory)
                 manifest = device.manifest(watching)
             finally:
@@ -289,7 +292,7 @@ class StandaloneEngine(Engine):
                     if variable.array and not (variable.read_only or variable.dynamic):
                         full = f"{item.name}.{name}"
                         if full in types:
-                            path = Path(self._last.name) / types[full]["file"]
+                            path = self._last.path / types[full]["file"]
                             give(full, np.fromfile(path, types[full]["type"]), types[full]["type"])
         return arguments
 
@@ -297,7 +300,7 @@ class StandaloneEngine(Engine):
         """Let the Brian2 objects show the values of the last run."""
         if self._device is None or self._last is None:
             return
-        device, folder = self._device, Path(self._last.name)
+        device, folder = self._device, self._last.path
         device.results_dir = f"{folder}/"
         device.has_been_run = True
         for variable in device.arrays:
@@ -328,6 +331,15 @@ class StandaloneEngine(Engine):
                 length = len(new)
         if length and "N" in item.variables:
             self._device.array_cache[item.variables["N"]] = np.array([length])
+
+
+class _Folder:
+    """A temporary folder that goes with the object, without a complaint that nobody closed it:
+    it holds the values that the Brian2 objects show between runs."""
+
+    def __init__(self) -> None:
+        self.path = Path(tempfile.mkdtemp(prefix="manifold-circuit-"))
+        self.remove = weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
 
 
 @lru_cache

@@ -218,9 +218,11 @@ def build_network(circuit: Circuit, chunk: int, name: str = "circuit") -> Networ
     on(inhibitory, RESTART_U, "restart", "end", RESTART)
     on(lateral, RESTART_V, "restart", "end", RESTART)
     on(feedforward, SUM_DRIVE, "drive", "end", DRIVE)
-    return Network(
-        inputs, excitatory, inhibitory, readout, lateral, feedforward, classifier, name=name
-    )
+    groups = inputs, excitatory, inhibitory, readout, lateral, feedforward, classifier
+    network = Network(*groups, name=name)
+    for group in groups:
+        group._network = network.id  # or Brian2 complains of a circuit that is never run
+    return network
 
 
 def follow_readout(network: Network, every_step: bool) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from circuits import rules
-from circuits.base import Circuit, CircuitState, Task
+from circuits.base import Circuit, CircuitState, Task, relative_change
 from circuits.errors import ParameterError
 from circuits.lift import FloatArray, SphereLift
 from circuits.parameters import CircuitParameters
@@ -112,10 +112,4 @@ class ReferenceCircuit(Circuit):
                 ("h", "u", "V") if path else (), zip(*path, strict=True), strict=True
             )
         }
-        return max(relative_change(before[0], h), relative_change(before[1], u)), traces
-
-
-def relative_change(before: FloatArray, after: FloatArray) -> float:
-    """|after - before| / |after|; a state that is zero and stays there has not changed."""
-    moved = float(np.linalg.norm(after - before))
-    return moved / float(np.linalg.norm(after)) if moved > 0 and after.any() else moved
+        return float(relative_change(before[0], h, before[1], u)), traces

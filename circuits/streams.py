@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from circuits import rules
+from circuits.base import relative_change
 from circuits.lift import FloatArray
 
 if TYPE_CHECKING:
@@ -77,10 +78,9 @@ def collect(
     shape = {name: getattr(state, name).shape for name in ("h", "u", "V", "W", "b", "w")}
     shape["y"] = (circuit.parameters.n_readouts,)
     arrays = {name: recorded[name][name] for name in ("h", "u", "y")}
-    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        arrays["change"] = np.maximum(
-            *(_changes(recorded[name][f"{name}_before"], recorded[name][name]) for name in "hu")
-        )
+    arrays["change"] = relative_change(
+        *(recorded[name][name + suffix] for name in "hu" for suffix in ("_before", ""))
+    )
     for name in task.record:
         trace = recorded[f"{name}_trace"][name]
         arrays[f"{name}_trace"] = trace.reshape(len(task.x), -1, *shape[name])
@@ -90,10 +90,3 @@ def collect(
                 len(task.x), *shape[name]
             )
     return arrays
-
-
-def _changes(before: FloatArray, after: FloatArray) -> FloatArray:
-    """|after - before| / |after| row by row, as `reference.relative_change` defines it."""
-    moved = np.linalg.norm(after - before, axis=1)
-    size = np.linalg.norm(after, axis=1)
-    return np.where((moved > 0) & (size > 0), moved / np.where(size > 0, size, 1.0), moved)

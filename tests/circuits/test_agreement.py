@@ -1,0 +1,183 @@
+"""The Brian2 circuit against the NumPy reference, on every engine."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from circuits import CircuitParameters, ManifoldCircuit, ReferenceCircuit, SphereLift
+from tests.conftest import ENGINES, differences, moons, small_circuit
+
+# Agreement is not about settling.
+pytestmark = pytest.mark.filterwarnings("ignore::circuits.errors.UnsettledWarning")
+
+LIFT = SphereLift(center=(0.5, 0.25), radius=3.0)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_every_step_of_25_presentations(engine):
+    parameters = CircuitParameters(n_tiles=40, n_interneurons=4, n_readouts=2, mu=(1000.0, 50.0))
+    points, classes, _ = moons(25 + 40, seed=3, after=0)
+    labels = np.zeros((len(points), 2), dtype=int)
+    labels[3, 0] = classes[3]
+    labels[5, 1] = classes[5]
+    centers, points, labels = points[-40:], points[:25], labels[:25]
+    record = ("h", "u", "V", "y")
+    circuit = ManifoldCircuit(parameters, LIFT, engine, tile_centers=centers)
+    run = circuit.run(points, labels, record=record, snapshot_every=4)
+    reference = ReferenceCircuit(parameters, LIFT, tile_centers=centers).run(
+        points, labels, record=record, snapshot_every=4
+    )
+    assert run["h_trace"].shape == (25, 200, 40)
+    assert run["V_trace"].shape == (25, 200, 4, 40)
+    assert np.abs(reference["y_trace"].values).max() > 0.1  # the labels do something
+    # Each step multiplies and adds a few hundred numbers of order one: 1e-10 leaves five digits
+    # for their rounding to grow over 5000 steps, and is far below any error of order or timing.
+    names = [f"{name}_trace" for name in record] + list(reference.data_vars)
+    found = differences(run.astype(float), reference.astype(float), names)
+    assert max(found.values()) <= 1e-10, found
+    assert set(run.variables) == set(reference.variables)
+    for name in run.variables:
+        assert run[name].dims == reference[name].dims
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_long_run_of_two_moons(seed):
+    points, _, labels = moons(2000, seed=seed, after=200)
+    run = ManifoldCircuit(CircuitParameters(), LIFT, "cpp_standalone").run(points, labels)
+    reference = ReferenceCircuit(CircuitParameters(), LIFT).run(points, labels)
+    covered = reference["covered"].values
+    assert covered.mean() > 0.95
+    assert np.abs(run["h"].values - reference["h"].values)[covered].max() <= 1e-8
+    found = differences(run, reference, ("W", "b", "w"))
+    assert max(found.values()) <= 1e-10, found
+    assert (np.sign(run["y"].values) == np.sign(reference["y"].values)).all()
+
+
+@pytest.mark.parametrize("engine", ["numpy", "cpp_standalone"])
+@pytest.mark.parametrize(
+    "changes",
+    [{"reset": False}, {"readout": "tanh"}, {"readout_rate": 0.05}, {"gain": 200.0}],
+    ids=lambda changes: next(iter(changes)),
+)
+def test_variants(engine, changes):
+    parameters = small_circuit(tile_radius=1.0, steps_per_presentation=100, mu=2.0, **changes)
+    points, _, labels = moons(40, seed=5, after=10)
+    run = ManifoldCircuit(parameters, LIFT, engine).run(points, labels)
+    reference = ReferenceCircuit(parameters, LIFT).run(points, labels)
+    found = differences(run, reference, ("h", "u", "y", "V", "W", "b", "w"))
+    assert max(found.values()) <= 1e-10, found  # rounding, as above
+    default = ReferenceCircuit(
+        parameters.replace(**{name: CircuitParameters().as_dict()[name] for name in changes}), LIFT
+    ).run(points, labels)
+    assert np.abs(default["y"].values - reference["y"].values).max() > 1e-3  # the variant matters
+
+
+sizes = st.fixed_dictionaries(
+    {
+        "n_tiles": st.integers(1, 8),
+        "n_interneurons": st.integers(1, 4),
+        "n_readouts": st.integers(1, 3),
+        "steps_per_presentation": st.integers(1, 25),
+    }
+)
+values = st.fixed_dictionaries(
+    {
+        "tile_radius": st.floats(0.3, 2.0),
+        "mu": st.floats(0.0, 2000.0),
+        "learning_rate": st.floats(0.0, 0.2),
+        "readout_rate": st.one_of(st.just("running_mean"), st.floats(0.0, 1.0)),
+        "reset": st.booleans(),
+        "tau_h": st.floats(20.0, 200.0).map(lambda value: f"{value} ms"),
+        "tau_u": st.floats(10.0, 100.0).map(lambda value: f"{value} ms"),
+        "tau_V": st.floats(1.0, 9.0).map(lambda value: f"{value} ms"),
+        "dt": st.sampled_from(["0.9765625 ms", "1 ms", "0.3 ms"]),
+    }
+)
+
+
+def assert_agrees(engine: str, parameters: CircuitParameters, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    points = rng.uniform(-1, 1, (12, 2))
+    labels = rng.choice([-1, 0, 0, 1], (12, parameters.n_readouts))
+    centers = rng.uniform(-1, 1, (parameters.n_tiles, 2))
+    run = ManifoldCircuit(parameters, LIFT, engine, tile_centers=centers).run(points, labels)
+    reference = ReferenceCircuit(parameters, LIFT, tile_centers=centers).run(points, labels)
+    for name in ("h", "u", "y", "V", "W", "b", "w"):
+        # mu multiplies what rounding leaves in w.h, hence its place in the bound of y.
+        bound = 1e-10 * (max(1.0, max(parameters.mu_per_readout)) if name == "y" else 1.0)
+        assert np.abs(run[name].values - reference[name].values).max() <= bound, name
+
+
+@settings(max_examples=12)
+@given(sizes, values, st.integers(0, 2**16))
+def test_random_circuits_at_run_time(shape, parameters, seed):
+    assert_agrees("numpy", CircuitParameters(**shape, **parameters), seed)
+
+
+@settings(max_examples=60)
+@given(st.integers(1, 60), values, st.integers(0, 2**16))
+@example(1, {"learning_rate": 0.0, "mu": 0.0}, 0)
+def test_random_parameters_on_one_build(steps, parameters, seed):
+    shape = {"n_tiles": 5, "n_interneurons": 2, "n_readouts": 2}
+    assert_agrees(
+        "cpp_standalone",
+        CircuitParameters(**shape, steps_per_presentation=steps, **parameters),
+        seed,
+    )
+
+
+@settings(max_examples=20)
+@given(st.lists(st.integers(1, 119), min_size=1, max_size=4, unique=True))
+@pytest.mark.parametrize("solver", ["cpp_standalone", "reference", "exact"])
+def test_a_stream_cut_anywhere_gives_what_the_uncut_stream_gives(solver, cuts):
+    parameters = small_circuit(tile_radius=1.0, reset=False)
+    points, _, labels = moons(120, seed=2, after=10)
+
+    def circuit():
+        # Given centres, a first piece shorter than the number of tiles will do, too.
+        if solver == "cpp_standalone":
+            return ManifoldCircuit(parameters, LIFT, solver, tile_centers=points[:6])
+        settling = "dynamics" if solver == "reference" else "exact"
+        return ReferenceCircuit(parameters, LIFT, settling=settling, tile_centers=points[:6])
+
+    whole = circuit().run(points, labels)
+    pieces = circuit()
+    edges = [0, *sorted(cuts), len(points)]
+    runs = [pieces.run(points[a:b], labels[a:b]) for a, b in itertools.pairwise(edges)]
+    # NumPy repeats itself to the last bit. The program starts each piece from a drive W x that
+    # NumPy has summed in another order: rounding.
+    bound = 0.0 if solver != "cpp_standalone" else 1e-10
+    for name in ("h", "u", "y", "change"):
+        joined = np.concatenate([run[name].values for run in runs])
+        assert np.abs(joined - whole[name].values).max() <= bound, name
+    for name in ("W", "b", "w", "V"):
+        assert np.abs(runs[-1][name].values - whole[name].values).max() <= bound, name
+
+
+@pytest.mark.parametrize("engine", ["numpy", "cpp_standalone"])
+def test_streams_longer_than_a_chunk(engine, monkeypatch):
+    parameters = small_circuit(tile_radius=1.0)
+    points, _, labels = moons(50, seed=2, after=10)
+    whole = ManifoldCircuit(parameters, LIFT, engine).run(points, labels, snapshot_every=7)
+    monkeypatch.setattr("circuits.base.CHUNK", 16)
+    pieces = ManifoldCircuit(parameters, LIFT, engine).run(points, labels, snapshot_every=7)
+    for name in ("h", "u", "y", "W", "b", "w", "W_snapshots", "w_snapshots", "b_snapshots"):
+        # The drive at the start of a chunk is summed by NumPy: rounding.
+        assert np.abs(pieces[name].values - whole[name].values).max() <= 1e-12, name
+    assert pieces["W_snapshots"].shape[0] == 7
+
+
+def test_run_stream_yields_one_result_per_chunk(moons_lift):
+    parameters = small_circuit(tile_radius=1.0)
+    points, _, labels = moons(60, seed=2, after=10)
+    whole = ReferenceCircuit(parameters, moons_lift).run(points, labels)
+    chunks = ((points[i : i + 20], labels[i : i + 20]) for i in range(0, 60, 20))
+    runs = list(ReferenceCircuit(parameters, moons_lift).run_stream(chunks))
+    assert [len(run["y"]) for run in runs] == [20, 20, 20]
+    joined = np.concatenate([run["y"].values for run in runs])
+    assert (joined == whole["y"].values).all()

@@ -1,0 +1,182 @@
+"""What theory says of the dynamics, shown on the simulation."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy.integrate import solve_ivp
+
+from circuits import CircuitParameters, ManifoldCircuit, ReferenceCircuit, SphereLift, rules
+from circuits.errors import DivergenceError, UnsettledWarning
+from tests.conftest import moons, small_circuit
+
+LIFT = SphereLift(center=(0.5, 0.25), radius=3.0)
+
+
+@pytest.mark.parametrize("engine", ["cpp_standalone"])
+def test_the_circuit_settles_on_the_closed_form(engine):
+    points, _, labels = moons(2000, seed=11, after=200)
+    run = ManifoldCircuit(CircuitParameters(), LIFT, engine).run(
+        points, labels, snapshot_every=1, record=("V",)
+    )
+    alpha, x = LIFT.alpha(0.4), LIFT(points)
+    direction = rules.rest_direction(4)
+    h_error, size_error, outer_error = [], [], []
+    for t in range(1, len(points)):
+        W, b = run["W_snapshots"].values[t - 1], run["b_snapshots"].values[t - 1]
+        a = rules.drive(W, b, x[t], alpha)
+        h, u = run["h"].values[t], run["u"].values[t]
+        V = run["V_trace"].values[t, -1]
+        expected, _, _ = rules.fixed_point(a, direction)
+        size = np.linalg.norm(np.maximum(a, 0))
+        h_error.append(np.abs(h - expected).max())
+        # Relative to the sizes they have: |[a]_+| is of order 1e-3 here.
+        size_error.append(abs(u @ u - size) / max(size, 1e-30))
+        outer_error.append(np.abs(V - np.outer(u, h)).max() / max(np.abs(V).max(), 1e-30))
+    assert np.mean(np.array(h_error) < 1e-6) >= 0.95
+    assert np.mean(np.array(size_error) < 1e-6) >= 0.95
+    assert np.mean(np.array(outer_error) < 1e-6) >= 0.95
+
+
+def test_convergence_in_dt_to_the_ode():
+    """With time constants fixed, halving dt halves the distance to the differential equation."""
+    centers = np.array([[0.5, 0.25], [0.55, 0.3], [0.45, 0.2], [0.6, 0.25]])
+    point = np.array([[0.52, 0.26]])
+    duration, k = 0.032, 2
+    fixed = {"n_tiles": 4, "n_interneurons": k, "tile_radius": 0.4, "tau_h": "40 ms"}
+    fixed |= {"tau_u": "50 ms", "tau_V": "8 ms"}
+    probe = ReferenceCircuit(CircuitParameters(**fixed), LIFT, tile_centers=centers)
+    state, p = probe.state, probe.parameters
+    a = rules.drive(state.W, state.b, LIFT(point)[0], probe.alpha)
+    rest = rules.rest(4, k, probe.gain)
+
+    def slope(_time, flat):
+        h, u, V = flat[:4], flat[4 : 4 + k], flat[4 + k :].reshape(k, 4)
+        dh = probe.gain * (a - u @ V) / p.tau_h_
+        return np.concatenate(
+            [dh, (V @ h - u) / p.tau_u_, ((np.outer(u, h) - V) / p.tau_V_).ravel()]
+        )
+
+    times = duration * np.arange(1, 33) / 32
+    solution = solve_ivp(
+        slope,
+        (0, duration),
+        np.concatenate([value.ravel() for value in rest]),
+        method="DOP853",
+        t_eval=times,
+        rtol=1e-12,
+        atol=1e-14,
+    )
+    assert solution.y.min() > 0.01 * solution.y.max(axis=1).min()  # nothing is rectified
+    errors = []
+    steps = [32, 64, 128, 256, 512, 1024]
+    for n in steps:
+        parameters = CircuitParameters(**fixed, dt=f"{duration / n!r} s", steps_per_presentation=n)
+        circuit = ManifoldCircuit(parameters, LIFT, "cpp_standalone", tile_centers=centers)
+        with pytest.warns(UnsettledWarning):  # it is stopped on its way
+            run = circuit.run(point, record=("h", "u", "V"))
+        every = slice(n // 32 - 1, None, n // 32)
+        states = [run[f"{name}_trace"].values[0, every].reshape(32, -1) for name in "huV"]
+        errors.append(np.abs(np.concatenate(states, axis=1) - solution.y.T).max())
+    order = -np.polyfit(np.log(steps), np.log(errors), 1)[0]
+    assert order == pytest.approx(1.0, abs=0.1), errors
+
+
+def cubic(gamma: tuple[float, float, float], size: float) -> np.ndarray:
+    """Coefficients of the characteristic polynomial at the fixed point (DESIGN, stability)."""
+    h, u, v = gamma
+    return np.array([1, u + v, h * size * (u + v), 4 * h * size * u * v])
+
+
+def perturbed(parameters: CircuitParameters, push: float):
+    """A circuit a little off its fixed point, |[a]_+|, and the point to show it."""
+    centers = np.array([[0.5, 0.25], [0.55, 0.3], [0.45, 0.2]])
+    circuit = ManifoldCircuit(parameters, LIFT, "cpp_standalone", tile_centers=centers)
+    state = circuit.state
+    a = rules.drive(state.W, state.b, LIFT(centers[:1])[0], circuit.alpha)
+    h, u, V = rules.fixed_point(a, rules.rest_direction(parameters.n_interneurons))
+    state.h, state.u, state.V = h * (1 + push), u, V
+    circuit.state = state
+    return circuit, float(np.linalg.norm(np.maximum(a, 0))), centers[:1]
+
+
+def test_growth_rate_near_the_fixed_point():
+    """|h| - 1 obeys the three-term recurrence whose roots are 1 + the roots of the cubic."""
+    parameters = small_circuit(n_tiles=3, reset=False, steps_per_presentation=60, learning_rate=0)
+    circuit, size, point = perturbed(parameters, 1e-6)
+    run = circuit.run(point, record=("h",))
+    s = np.linalg.norm(run["h_trace"].values[0], axis=1) - 1
+    past = np.column_stack([s[2:-1], s[1:-2], s[:-3]])
+    recurrence, *_ = np.linalg.lstsq(past, s[3:], rcond=None)
+    seen = np.sort_complex(np.roots([1, *-recurrence]))
+    expected = np.sort_complex(1 + np.roots(cubic(circuit.gamma, size)))
+    # The push is 1e-6 and what is neglected is its square: relative errors of 1e-6, times the
+    # condition of fitting three roots (below 100).
+    assert np.abs(seen - expected).max() < 1e-4
+    assert np.abs(expected).max() < 1
+
+
+def test_equal_rates_do_not_settle():
+    _, size, _ = perturbed(small_circuit(n_tiles=3), 0.0)
+    a = np.array([0.6, 0.8]) * size
+    h, u, V = rules.fixed_point(a, rules.rest_direction(2))
+    h = h * 1.001
+
+    def distance_after(gamma_u: float, gamma_V: float) -> float:
+        state = h, u, V
+        for _ in range(20000):
+            state = rules.step(*state, a, (0.02 / size, gamma_u, gamma_V))
+        return float(np.linalg.norm(state[0] - a / size))
+
+    assert distance_after(0.02, 0.02) > 1e-3  # further away than it started
+    assert distance_after(0.01, 0.04) < 1e-12
+
+
+def test_uncovered_points_are_silent_and_reported():
+    points, _, _ = moons(60)
+    circuit = ManifoldCircuit(CircuitParameters(), LIFT, "cpp_standalone")
+    circuit.run(points)
+    run = circuit.run([[2.0, 2.0], points[0], [-1.5, -1.0], points[1]])
+    assert run["covered"].values.tolist() == [False, True, False, True]
+    assert run.attrs["uncovered_share"] == 0.5
+    assert (run["h"].values[[0, 2]] == 0).all()
+
+
+@pytest.mark.parametrize("solver", ["numpy", "cpp_standalone", "reference"])
+def test_a_diverging_run_stops_and_names_the_time_constants(solver):
+    parameters = small_circuit(tile_radius=1.0, gain=1e9)
+    points, _, labels = moons(60)
+    if solver == "reference":
+        circuit = ReferenceCircuit(parameters, LIFT)
+    else:
+        circuit = ManifoldCircuit(parameters, LIFT, solver)
+    with pytest.raises(DivergenceError, match=r"presentation \d+.*tau_h \(now 8 ms\).*dt"):
+        circuit.run(points, labels)
+    assert circuit._state is None  # as before the call
+
+
+def test_a_run_knows_how_much_of_it_settled():
+    points, _, _ = moons(80)
+    short = CircuitParameters(steps_per_presentation=20)
+    circuit = ManifoldCircuit(short, LIFT, "cpp_standalone")
+    with pytest.warns(UnsettledWarning, match="steps_per_presentation"):
+        run = circuit.run(points, record=("h", "u"))
+    moved = np.zeros(len(points))
+    for name in "hu":
+        trace = run[f"{name}_trace"].values
+        step = np.linalg.norm(trace[:, -1] - trace[:, -2], axis=1)
+        moved = np.maximum(moved, step / np.linalg.norm(trace[:, -1], axis=1))
+    assert np.abs(run["change"].values - moved).max() < 1e-12
+    assert run.attrs["unsettled_share"] == (moved > 1e-6).mean() > 0.5
+    settled = ManifoldCircuit(CircuitParameters(), LIFT, "cpp_standalone").run(points)
+    assert settled.attrs["unsettled_share"] < 0.05
+
+
+def test_start_values_are_positive_and_of_the_settled_size():
+    h, u, V = rules.rest(7, 3, 50.0)
+    assert min(h.min(), u.min(), V.min()) > 0
+    assert math.isclose(np.linalg.norm(h), 1)
+    assert np.abs(V - np.outer(u, h)).max() == 0
+    assert len(set(u)) == 3

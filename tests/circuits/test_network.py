@@ -1,0 +1,234 @@
+"""The Brian2 side: schedule, clocks, names, and living together with a user's own Brian2 code."""
+
+from __future__ import annotations
+
+import itertools
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from circuits import CircuitParameters, ManifoldCircuit, ReferenceCircuit, SphereLift
+from tests.conftest import ENGINES, moons, small_circuit
+
+LIFT = SphereLift(center=(0.5, 0.25), radius=3.0)
+pytestmark = pytest.mark.filterwarnings("ignore::circuits.errors.UnsettledWarning")
+
+
+def test_objects_are_within_reach():
+    circuit = ManifoldCircuit(small_circuit(n_readouts=3), LIFT, "numpy")
+    sizes = {"inputs": 3, "excitatory": 6, "inhibitory": 2, "readout": 3}
+    assert {name: circuit.network[name].N for name in sizes} == sizes
+    synapses = {"feedforward": 18, "lateral": 12, "classifier": 18}
+    assert {name: len(circuit.network[name]) for name in synapses} == synapses
+
+
+def test_schedule_order():
+    """Sums before V before h and u; answer, record, learn, load, restart, new drive."""
+    circuit = ManifoldCircuit(small_circuit(), LIFT, "numpy")
+    entries = circuit.network.scheduling_summary().entries
+    place = {entry.name: position for position, entry in enumerate(entries)}
+    stages = [
+        {"excitatory_remember", "inhibitory_remember"},
+        {"lateral_summed_variable_inhibition_pre", "lateral_summed_variable_excitation_post"},
+        {"lateral_stateupdater"},
+        {"excitatory_stateupdater", "inhibitory_stateupdater"},
+        {"classifier_summed_variable_net_post"},
+        {"readout_answer"},
+        {"feedforward_learn", "excitatory_learn", "classifier_learn"},
+        {"inputs_load"},
+        {"readout_load"},
+        {"excitatory_restart", "inhibitory_restart", "lateral_restart"},
+        {"feedforward_drive"},
+    ]
+    for earlier, later in itertools.pairwise(stages):
+        assert max(place[name] for name in earlier) < min(place[name] for name in later)
+    # Within a stage only the name decides, so no member may read what another writes; between
+    # stages slot and order decide, and names cannot interfere.
+    by_name = {entry.name: entry for entry in entries}
+    for earlier, later in itertools.pairwise(stages):
+        for a in earlier:
+            for b in later:
+                key_a, key_b = ((e.when, e.order) for e in (by_name[a], by_name[b]))
+                assert key_a != key_b, (a, b)
+
+
+def test_renaming_objects_changes_nothing():
+    points, _, labels = moons(20, after=5)
+
+    def run(rename):
+        circuit = ManifoldCircuit(small_circuit(tile_radius=1.0), LIFT, "numpy")
+        every = [*circuit.network.objects]
+        for item in list(every):
+            every += list(item.contained_objects)
+        if rename:
+            ranked = sorted({item.name for item in every})
+            other = {name: f"object_{len(ranked) - i:03d}" for i, name in enumerate(ranked)}
+            reach = {name: circuit.network[name] for name in ranked}
+            for name, item in reach.items():
+                item._name = other[name]
+            circuit._engine._own = {item.name for item in circuit.network.objects}
+            # Objects are found by name; let the engine find them by their old ones.
+            lookup = type(circuit.network).__getitem__
+            patched = lambda self, key: reach[key] if key in reach else lookup(self, key)  # noqa: E731
+            circuit.network.__class__ = type(
+                "Renamed", (type(circuit.network),), {"__getitem__": patched}
+            )
+        return circuit.run(points, labels)
+
+    plain, renamed = run(False), run(True)
+    for name in ("h", "u", "y", "W", "b", "w", "V"):
+        assert (plain[name].values == renamed[name].values).all(), name
+
+
+@pytest.mark.parametrize("dt", [f"{2**-10!r} s", "1 ms", "0.1 ms", "0.3 ms"])
+def test_boundaries_fall_on_the_right_step(dt):
+    """A boundary one step late would move h by far more than rounding does."""
+    seconds = CircuitParameters(dt=dt, tau_u="500 ms", tau_V="2 ms").dt_
+    taus = {
+        name: f"{factor * seconds!r} s"
+        for name, factor in (("tau_h", 20), ("tau_u", 30), ("tau_V", 3))
+    }
+    parameters = CircuitParameters(
+        n_tiles=2, n_interneurons=1, steps_per_presentation=20, tile_radius=2.0, dt=dt, **taus
+    )
+    points, _, labels = moons(5000, seed=4, after=10)
+    run = ManifoldCircuit(parameters, LIFT, "cpp_standalone").run(points, labels)
+    reference = ReferenceCircuit(parameters, LIFT).run(points, labels)
+    assert np.abs(run["h"].values - reference["h"].values).max() <= 1e-10
+    assert np.abs(run["change"].values - reference["change"].values).max() <= 1e-10
+
+
+@pytest.mark.parametrize("dt", [f"{2**-10!r} s", "1 ms", "0.1 ms", "0.3 ms"])
+def test_clocks_meet_at_every_boundary_at_run_time(dt):
+    """The presentation clock fires on steps S, 2S, ... and nowhere else, 5000 times."""
+    from brian2 import Network, NeuronGroup, second
+
+    from circuits.codegen import using
+    from circuits.network import Clock, PresentationClock
+
+    parameters = CircuitParameters(dt=dt, tau_u="500 ms", tau_V="2 ms")
+    steps = 7
+    with using(target="numpy"):
+        step = Clock(parameters.dt_ * second, name="a_step_clock")
+        show = PresentationClock(step, steps, "a_presentation_clock")
+        fast = NeuronGroup(1, "n : integer\nlate : integer", clock=step, name="fast_counter")
+        fast.run_regularly("n += 1", clock=step, when="start")
+        fast.run_regularly(f"late += int(n % {steps} != 0)", clock=show, when="end")
+        slow = NeuronGroup(1, "n : integer", clock=show, name="slow_counter")
+        slow.run_regularly("n += 1", clock=show)
+        network = Network(fast, slow)
+        network.t_ = parameters.dt_
+        for part in (1, 1999, 3000):  # each part starts its clocks anew
+            network.run(part * steps * parameters.dt_ * second, namespace={})
+    assert (fast.n[0], slow.n[0], fast.late[0]) == (5000 * steps, 5000, 0)
+
+
+def test_long_presentations_end_on_their_last_step():
+    """From 10^4 steps on, Brian2's clocks would take the first step for a boundary."""
+    parameters = CircuitParameters(n_tiles=1, n_interneurons=1, steps_per_presentation=12000)
+    points, _, labels = moons(3, after=0)
+    run = ManifoldCircuit(parameters, LIFT, "numpy").run(points, labels)
+    reference = ReferenceCircuit(parameters, LIFT).run(points, labels)
+    assert np.abs(run["h"].values - reference["h"].values).max() <= 1e-10
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_users_monitor(engine):
+    """A plain StateMonitor sees every step, over several runs and with their time going on."""
+    from brian2 import StateMonitor
+
+    parameters = small_circuit(tile_radius=1.0)
+    points, _, labels = moons(30, after=5)
+    circuit = ManifoldCircuit(parameters, LIFT, engine)
+    monitor = StateMonitor(circuit.network["excitatory"], "h", record=[0, 3], when="end")
+    circuit.network.add(monitor)
+    circuit.run(points[:20], labels[:20])
+    circuit.run(points[20:], labels[20:])
+    trace = ReferenceCircuit(parameters, LIFT).run(points, labels, record=("h",))["h_trace"].values
+    expected = trace.reshape(-1, 6)[:, [0, 3]]
+    assert monitor.h.shape == (2, 30 * 30)
+    # The monitor sits in the slot "end" before the restart, so it sees each step's result.
+    assert np.abs(monitor.h.T - expected).max() <= 1e-10
+    steps = np.arange(1, 901) * parameters.dt_
+    assert np.abs(np.asarray(monitor.t) - steps).max() < 1e-9
+
+
+@pytest.mark.parametrize("engine", ["numpy", "cpp_standalone"])
+def test_the_network_shows_the_state_after_a_run(engine):
+    points, _, labels = moons(30, after=5)
+    circuit = ManifoldCircuit(small_circuit(tile_radius=1.0), LIFT, engine)
+    run = circuit.run(points, labels)
+    shown = {
+        "h": np.asarray(circuit.network["excitatory"].h),
+        "b": np.asarray(circuit.network["excitatory"].b),
+        "u": np.asarray(circuit.network["inhibitory"].u),
+        "V": np.asarray(circuit.network["lateral"].V).reshape(2, 6),
+        "W": np.asarray(circuit.network["feedforward"].W).reshape(6, 3),
+        "w": np.asarray(circuit.network["classifier"].w).reshape(1, 6),
+    }
+    for name, value in shown.items():
+        last = run[name].values[-1] if name in "hu" else run[name].values
+        assert (value == last).all(), name
+
+
+def test_circuits_and_a_users_own_brian2_code_do_not_disturb_each_other():
+    import brian2
+
+    brian2.prefs.codegen.target = "numpy"
+    before = brian2.get_device(), brian2.defaultclock.dt_, brian2.prefs.codegen.target
+
+    def users_simulation():
+        group = brian2.NeuronGroup(
+            3, "dv/dt = (1 - v)/(10*ms) : 1", method="exact", name="excitatory"
+        )
+        monitor = brian2.StateMonitor(group, "v", record=True)
+        network = brian2.Network(group, monitor)
+        network.run(5 * brian2.ms)
+        return np.array(monitor.v)
+
+    alone = users_simulation()
+    points, _, labels = moons(60, after=20)
+    shapes = [("numpy", 4, 1), ("cpp_standalone", 6, 2), ("numpy", 7, 3), ("cpp_standalone", 5, 2)]
+    circuits, references = [], []
+    for engine, m, k in shapes:
+        parameters = small_circuit(n_tiles=m, n_interneurons=k, tile_radius=1.0)
+        circuits.append(ManifoldCircuit(parameters, LIFT, engine))
+        references.append(ReferenceCircuit(parameters, LIFT))
+    assert (users_simulation() == alone).all()
+    for part in (slice(0, 20), slice(20, 40), slice(40, 60)):
+        for circuit, reference in zip(circuits, references, strict=True):
+            run = circuit.run(points[part], labels[part])
+            expected = reference.run(points[part], labels[part])
+            assert np.abs(run["h"].values - expected["h"].values).max() <= 1e-10
+            assert np.abs(run["W"].values - expected["W"].values).max() <= 1e-10
+            assert (users_simulation() == alone).all()
+    assert (brian2.get_device(), brian2.defaultclock.dt_, brian2.prefs.codegen.target) == before
+
+
+def test_magic_network_does_not_collect_the_circuit():
+    import brian2
+
+    brian2.prefs.codegen.target = "numpy"
+    circuit = ManifoldCircuit(small_circuit(), LIFT, "numpy")
+    inner = circuit.network["excitatory"]
+    group = brian2.NeuronGroup(1, "dv/dt = -v/(10*ms) : 1", method="exact")
+    group.v = 1
+    brian2.Network(group).run(10 * brian2.ms)
+    assert group.v[0] == pytest.approx(np.exp(-1), rel=1e-12)  # ten exact steps of 1 ms
+    assert (np.asarray(inner.h) == 0).all()
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "from circuits import ReferenceCircuit, CircuitParameters, SphereLift\n"
+        "c = ReferenceCircuit(CircuitParameters(n_tiles=2), SphereLift((0, 0), 3))\n"
+        "c.run([[0.1, 0], [0, 0.2], [0.1, 0.1]])",
+        "import circuits, simulations.cli, analysis",
+    ],
+)
+def test_no_brian2_where_it_is_not_needed(code):
+    check = f"{code}\nimport sys\nassert 'brian2' not in sys.modules"
+    subprocess.run([sys.executable, "-c", check], check=True)

@@ -1,0 +1,116 @@
+"""The learning rules against loops over elements and against cases solved by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from circuits import CircuitParameters, ReferenceCircuit, SphereLift, rules
+from tests.conftest import moons
+
+LIFT = SphereLift(center=(0.5, 0.25), radius=3.0)
+shapes = st.tuples(*[st.integers(1, 5)] * 4, st.integers(0, 2**16))
+
+# Loops and array operations round differently in the last digit of numbers of order one.
+ROUNDING = 1e-14
+
+
+@given(shapes)
+def test_one_step_element_by_element(shape):
+    m, k, _, _, seed = shape
+    rng = np.random.default_rng(seed)
+    h, u, V, a = rng.random(m), rng.random(k), rng.random((k, m)), rng.normal(size=m)
+    gamma = tuple(rng.random(3))
+    new_h, new_u, new_V = rules.step(h, u, V, a, gamma)
+    for i in range(m):
+        inhibition = sum(V[j, i] * u[j] for j in range(k))
+        assert new_h[i] == pytest.approx(
+            max(0, h[i] + gamma[0] * (a[i] - inhibition)), abs=ROUNDING
+        )
+    for j in range(k):
+        excitation = sum(V[j, i] * h[i] for i in range(m))
+        assert new_u[j] == pytest.approx(
+            max(0, u[j] + gamma[1] * (excitation - u[j])), abs=ROUNDING
+        )
+        for i in range(m):
+            expected = max(0, V[j, i] + gamma[2] * (u[j] * h[i] - V[j, i]))
+            assert new_V[j, i] == pytest.approx(expected, abs=ROUNDING)
+
+
+@given(shapes)
+def test_slow_rules_element_by_element(shape):
+    m, n, r, _, seed = shape
+    rng = np.random.default_rng(seed)
+    W, b, w = rng.normal(size=(m, n)), rng.normal(size=m), rng.normal(size=(r, m))
+    h, x, y = rng.random(m), rng.normal(size=n), rng.uniform(-1, 1, r)
+    z, mu = rng.choice([-1.0, 0.0, 1.0], r), rng.random(r) * 10
+    eta, alpha = rng.random(2)
+    new_W = rules.learn_feedforward(W, h, x, eta)
+    new_b = rules.learn_bias(b, h, alpha, eta)
+    new_w = rules.learn_classifier(w, y, h, eta)
+    for i in range(m):
+        assert new_b[i] == pytest.approx(b[i] + eta * (alpha**0.5 * h[i] - b[i]), abs=ROUNDING)
+        for j in range(n):
+            assert new_W[i, j] == pytest.approx(
+                W[i, j] + eta * (h[i] * x[j] - W[i, j]), abs=ROUNDING
+            )
+        for q in range(r):
+            assert new_w[q, i] == pytest.approx(
+                w[q, i] + eta * (y[q] * h[i] - w[q, i]), abs=ROUNDING
+            )
+    for q in range(r):
+        net = mu[q] * sum(w[q, i] * h[i] for i in range(m)) + z[q]
+        # mu up to 10 times a sum of five numbers: ten times the rounding above.
+        clipped = rules.readout(w, h, z, mu, "clip")[q]
+        assert clipped == pytest.approx(min(1, max(-1, net)), abs=10 * ROUNDING)
+        assert rules.readout(w, h, z, mu, "tanh")[q] == pytest.approx(
+            np.tanh(net), abs=10 * ROUNDING
+        )
+
+
+def test_constant_input_to_one_tile():
+    """One tile in reach of its point has h = 1, so W relaxes to x and b to sqrt(alpha)."""
+    eta, n_points = 0.1, 25
+    parameters = CircuitParameters(n_tiles=1, n_interneurons=1, learning_rate=eta)
+    circuit = ReferenceCircuit(parameters, LIFT, settling="exact", tile_centers=[[0.6, 0.3]])
+    point = np.array([[0.5, 0.4]])
+    W0, b0 = circuit.state.W, circuit.state.b
+    run = circuit.run(np.repeat(point, n_points, axis=0))
+    x, left = LIFT(point)[0], (1 - eta) ** n_points
+    # 25 multiplications and additions of numbers below one.
+    assert np.abs(run["W"].values - (x + left * (W0 - x))).max() < 1e-14
+    assert np.abs(run["b"].values - (circuit.alpha**0.5 * (1 - left) + left * b0)).max() < 1e-14
+    assert (run["h"].values == 1).all()
+
+
+def test_a_silent_label_channel_leaves_the_readout_at_zero():
+    points, _, _ = moons(100)
+    run = ReferenceCircuit(CircuitParameters(), LIFT, settling="exact").run(points)
+    assert (run["y"].values == 0).all()
+    assert (run["w"].values == 0).all()
+
+
+@pytest.mark.parametrize("cut", [None, 70])
+def test_w_is_the_running_mean_of_y_h(cut):
+    points, _, labels = moons(150, after=20)
+    circuit = ReferenceCircuit(
+        CircuitParameters(n_readouts=2, mu=(1000.0, 3.0)), LIFT, settling="exact"
+    )
+    runs = [circuit.run(points[part], labels[part]) for part in (slice(0, cut), slice(cut, None))][
+        : 1 if cut is None else 2
+    ]
+    y = np.concatenate([run["y"].values for run in runs])
+    h = np.concatenate([run["h"].values for run in runs])
+    mean = np.einsum("tr,tm->rm", y, h) / len(points)
+    # A running mean of 150 terms of order one.
+    assert np.abs(runs[-1]["w"].values - mean).max() < 1e-15 * len(points)
+
+
+def test_constant_readout_rate_by_hand():
+    """With y held at +1 by labels, w after T points is 1 - (1-rate)^T for the only tile."""
+    parameters = CircuitParameters(n_tiles=1, n_interneurons=1, readout_rate=0.25)
+    circuit = ReferenceCircuit(parameters, LIFT, settling="exact", tile_centers=[[0.5, 0.25]])
+    run = circuit.run(np.full((6, 2), 0.5), np.ones(6, dtype=int))
+    assert run["w"].item() == pytest.approx(1 - 0.75**6, abs=1e-15)

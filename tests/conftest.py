@@ -1,0 +1,40 @@
+"""Shared streams and circuits."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, settings
+
+from circuits import CircuitParameters, SphereLift
+from simulations.datasets import first_of_each_class, two_moons
+
+# A simulation takes as long as it takes, and the machine is shared: no test depends on the time.
+settings.register_profile(
+    "circuit", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("circuit")
+
+ENGINES = ("numpy", "cython", "cpp_standalone")
+
+
+@pytest.fixture
+def moons_lift() -> SphereLift:
+    return SphereLift(center=(0.5, 0.25), radius=3.0)
+
+
+def moons(n_points: int, seed: int = 0, after: int = 50):
+    """Points, classes and labels of two moons."""
+    points, classes = two_moons(n_points, 0.05, seed)
+    return points, classes, first_of_each_class(classes, after)
+
+
+def small_circuit(**changes) -> CircuitParameters:
+    """A circuit of a few cells that takes few steps."""
+    return CircuitParameters(
+        **({"n_tiles": 6, "n_interneurons": 2, "steps_per_presentation": 30} | changes)
+    )
+
+
+def differences(run, reference, names) -> dict[str, float]:
+    return {name: float(np.abs(run[name].values - reference[name].values).max()) for name in names}
