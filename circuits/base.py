@@ -11,6 +11,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
@@ -363,6 +364,7 @@ def relative_change(
     return np.where(norms[1] == 0, norms[0], change)
 
 
+@lru_cache
 def versions() -> dict[str, str]:
     """Versions of what a result depends on, by name."""
     found = {"python": platform.python_version()}

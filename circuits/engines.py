@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import shutil
 import subprocess
 import sys
@@ -36,6 +37,11 @@ FINAL = {
     "w": "classifier",
 }
 """State variables and the objects of the network they belong to."""
+
+# A program writes some hundred small files, which takes 1 ms in memory and 20 to 100 ms on disk.
+# Chunks are bounded (`circuits.base`), so that many programs at once fit into this much room.
+MEMORY = Path("/dev/shm")
+MEMORY_ROOM = 2**30
 
 
 class Engine(ABC):
@@ -119,6 +125,7 @@ class RuntimeEngine(Engine):
                     )
             finally:
                 network.remove(*watching.values())
+                follow_readout(network, False)
             recorded = {
                 result: {
                     # (time, element), as a view: StateMonitor itself would return it transposed.
@@ -163,7 +170,7 @@ class StandaloneEngine(Engine):
         """One start of the program for the chunk."""
         build = self._build(task)
         p = self.circuit.parameters
-        folder = _Folder()
+        folder = _Folder(small=not self._added())
         try:
             results = folder.path
             first = state.shown * p.steps_per_presentation + 1
@@ -337,9 +344,17 @@ class _Folder:
     """A temporary folder that goes with the object, without a complaint that nobody closed it:
     it holds the values that the Brian2 objects show between runs."""
 
-    def __init__(self) -> None:
-        self.path = Path(tempfile.mkdtemp(prefix="manifold-circuit-"))
+    def __init__(self, small: bool) -> None:
+        parent = MEMORY if small and _has_room(MEMORY) else None
+        self.path = Path(tempfile.mkdtemp(prefix="manifold-circuit-", dir=parent))
         self.remove = weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
+
+
+def _has_room(folder: Path) -> bool:
+    try:
+        return os.access(folder, os.W_OK) and shutil.disk_usage(folder).free > MEMORY_ROOM
+    except OSError:
+        return False
 
 
 @lru_cache

@@ -76,6 +76,53 @@ def demo(engine: Engine = "auto", seed: Seed = 0, out: Out = Path("results/demo"
         print(f"wrote                {file}")
 
 
+@app.command()
+def bench(
+    quick: Annotated[bool, typer.Option(help="Two sizes, no Python loops, no scaling.")] = False,
+    repeats: Annotated[int, typer.Option(help="Interleaved repeats.", min=1)] = 5,
+    out: Out = Path("results/bench"),
+) -> None:
+    """Time every engine side by side, and print, save and plot the ratios.
+
+    Example: manifold-circuit bench --quick --repeats 3
+    """
+    from analysis.benchmarks import figure
+    from analysis.style import save_figure
+    from simulations import bench as benchmark
+
+    results = benchmark.run_benchmark(quick, repeats)
+    print(benchmark.table(results))
+    for file in (
+        benchmark.save(results, out / "bench.json"),
+        *save_figure(figure(results), out / "bench"),
+    ):
+        print(f"wrote {file}")
+
+
+@app.command()
+def cache(
+    clear: Annotated[bool, typer.Option("--clear", help="Remove all compiled circuits.")] = False,
+) -> None:
+    """Show the compiled circuits that are kept for reuse, or remove them.
+
+    Example: manifold-circuit cache --clear
+    """
+    import datetime
+
+    from circuits import cache as builds
+
+    if clear:
+        print(f"removed {builds.clear()} compiled circuits from {builds.cache_directory()}")
+        return
+    entries = builds.entries()
+    for entry in entries:
+        used = datetime.datetime.fromtimestamp(entry.last_used).strftime("%Y-%m-%d %H:%M")
+        print(f"{entry.key[:12]}  {entry.size / 2**20:6.1f} MiB  last used {used}  {entry.title}")
+    total = sum(entry.size for entry in entries) / 2**20
+    room = f"{total:.1f} of {builds.cache_limit() / 2**20:.0f} MiB"
+    print(f"{len(entries)} compiled circuits, {room}, in {builds.cache_directory()}")
+
+
 def main() -> None:
     """Run the command line: exit code 2 and one sentence on bad input, 130 on an interrupt."""
     try:

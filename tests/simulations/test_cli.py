@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import subprocess
 import sys
 
@@ -41,3 +43,30 @@ def test_bad_input_exits_with_2_and_a_sentence(arguments, words):
     assert result.returncode == 2
     assert words in result.stderr
     assert "Traceback" not in result.stderr
+
+
+def test_help_has_an_example_on_every_command_and_no_brian2():
+    overview = run("--help").stdout
+    commands = overview.split("Commands:")[1].split()
+    for command in ("demo", "bench", "cache"):
+        assert command in commands
+        assert f"Example: manifold-circuit {command}" in run(command, "--help").stdout
+    check = "import sys, simulations.cli; assert not {'brian2', 'numpy'} & set(sys.modules)"
+    subprocess.run([sys.executable, "-c", check], check=True)
+
+
+def test_cache(tmp_path):
+    environment = {**os.environ, "MANIFOLD_CIRCUIT_CACHE": str(tmp_path)}
+    assert "0 compiled circuits" in run("cache", env=environment).stdout
+    assert "removed 0" in run("cache", "--clear", env=environment).stdout
+
+
+def test_quick_benchmark(tmp_path):
+    result = run("bench", "--quick", "--repeats", "1", "--out", tmp_path)
+    assert result.returncode == 0, result.stderr
+    saved = json.loads((tmp_path / "bench.json").read_text())
+    assert set(saved["sizes"]) == {"40 x 4", "200 x 8"}
+    for found in saved["sizes"].values():
+        assert all(cost > 0 for cost in found["us_per_step"].values())
+    assert "/ fused" in result.stdout
+    assert (tmp_path / "bench.png").exists()

@@ -1,0 +1,230 @@
+"""What the circuit is compared with: other ways to learn from few labels."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from dataclasses import dataclass
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.linalg import cholesky, solve_triangular
+from scipy.special import expit
+
+from circuits.errors import InputError, ParameterError
+from circuits.lift import FloatArray, as_labels, as_points
+
+
+class OnlineLogistic:
+    """Logistic regression on tile outputs, one gradient step per labelled sample.
+
+    A point h scores s = w.h + bias when it arrives. If its label z is not silent, one step down
+    the gradient of the loss log(1 + exp(-z s)) follows,
+
+        w <- w + eta z sigma(-z s) h,      bias <- bias + eta z sigma(-z s),
+
+    with sigma the logistic function and w = 0, bias = 0 at the start.
+
+    Parameters
+    ----------
+    n_tiles
+        m, the number of tile outputs.
+    rates
+        eta, constant, one per classifier. All r classifiers run side by side, each with its own
+        column of labels.
+    """
+
+    def __init__(self, n_tiles: int, rates: ArrayLike) -> None:
+        self.rates: FloatArray = np.array(rates, dtype=float, ndmin=1)
+        if self.rates.ndim != 1 or not (np.isfinite(self.rates) & (self.rates >= 0)).all():
+            raise ParameterError(f"rates must be finite and at least 0, got {rates!r}")
+        self.w: FloatArray = np.zeros((self.rates.size, n_tiles))
+        self.bias: FloatArray = np.zeros(self.rates.size)
+
+    def run(self, h: ArrayLike, labels: ArrayLike | None) -> FloatArray:
+        """Learn from a stream h (T, m); return each point's scores before its update, (T, r).
+
+        Labels (T, r), or (T,) for all classifiers alike, are -1, +1 or 0 when silent. A second
+        call goes on where the first one stopped.
+        """
+        rows = _as_outputs(h, self.w.shape[1])
+        z = as_labels(labels, len(rows), self.rates.size)
+        scores = np.empty_like(z)
+        start = 0
+        # Between labels nothing changes: all points up to the next label are scored at once.
+        for t in np.flatnonzero(z.any(axis=1)):
+            scores[start : t + 1] = self._score(rows[start : t + 1])
+            step = self.rates * z[t] * expit(-z[t] * scores[t])
+            self.w += np.outer(step, rows[t])
+            self.bias += step
+            start = t + 1
+        scores[start:] = self._score(rows[start:])
+        return scores
+
+    def decision(self, h: ArrayLike) -> FloatArray:
+        """Scores (T, r) of tile outputs (T, m) with the present weights; the sign is the class."""
+        return self._score(_as_outputs(h, self.w.shape[1]))
+
+    def _score(self, rows: FloatArray) -> FloatArray:
+        return rows @ self.w.T + self.bias
+
+
+def graph_laplacian(h: ArrayLike) -> FloatArray:
+    """L = diag(S 1) - S with S = sum_t h_t h_t^T / T, the graph of overlaps between tiles.
+
+    Then sum_ij (w_i - w_j)^2 S_ij = 2 w^T L w, Eq. (grLap).
+    """
+    rows = _as_outputs(h)
+    S = rows.T @ rows / len(rows)
+    return np.diag(S.sum(axis=1)) - S
+
+
+class LaplacianSVM:
+    """Offline linear support vector machine with Laplacian penalty, Eq. (svmLap).
+
+    Minimises over w and b
+
+        sum_t [1 - z_t (w.h_t + b)]_+ + lam |w|^2 + mu w^T L w,
+
+    the sum over labelled samples, L (``graph_laplacian``) from all samples. With the Cholesky
+    factor R of lam I + mu L = R^T R, v = R w and g_t = R^-T h_t this is a standard machine,
+    |v|^2 + sum_t [1 - z_t (v.g_t + b)]_+, which scikit-learn solves as 1/2 |v|^2 + C sum [...]_+
+    with C = 1/2 and a free intercept.
+
+    With labels of one class only, w = 0 and b = that class is a minimum, and with no labels w = 0
+    and b = 0 is: the prediction is constant. Where an interval of b is optimal (no support vector
+    on the margin) b is its middle.
+
+    Parameters
+    ----------
+    lam
+        Weight of |w|^2, above 0: L alone leaves w free along (1, ..., 1).
+    mu
+        Weight of the Laplacian penalty.
+    """
+
+    w: FloatArray
+    b: float
+
+    def __init__(self, lam: float, mu: float) -> None:
+        if not (math.isfinite(lam) and lam > 0):
+            raise ParameterError(f"lam must be finite and above 0, got {lam}")
+        if not (math.isfinite(mu) and mu >= 0):
+            raise ParameterError(f"mu must be finite and at least 0, got {mu}")
+        self.lam = float(lam)
+        self.mu = float(mu)
+
+    def fit(self, h: ArrayLike, labels: ArrayLike) -> Self:
+        """Learn from all outputs h (T, m) seen so far and labels (T,) of -1, +1, or 0 if silent."""
+        from sklearn.svm import SVC
+
+        rows = _as_outputs(h)
+        if rows.min() < 0:
+            # The penalty is a sum of squares, and the problem convex, only for overlaps >= 0.
+            raise InputError(f"tile outputs must not be negative, got {rows.min():g}")
+        z = as_labels(labels, len(rows), 1)[:, 0]
+        labelled = z != 0
+        self.w = np.zeros(rows.shape[1])
+        self.b = 0.0
+        if np.unique(z[labelled]).size < 2:
+            self.b = float(z[labelled][0]) if labelled.any() else 0.0
+            return self
+        penalty = self.lam * np.eye(rows.shape[1]) + self.mu * graph_laplacian(rows)
+        R = cholesky(penalty)
+        g = solve_triangular(R, rows[labelled].T, trans="T").T
+        # The default tolerance of 1e-3 is visible in w; this one costs little.
+        machine = SVC(C=0.5, kernel="linear", tol=1e-6).fit(g, z[labelled])
+        self.w = solve_triangular(R, machine.coef_[0])
+        self.b = float(machine.intercept_[0])
+        return self
+
+    def decision(self, h: ArrayLike) -> FloatArray:
+        """w.h + b of tile outputs (T, m); the sign is the class."""
+        return _as_outputs(h, self.w.size) @ self.w + self.b
+
+
+@dataclass(frozen=True)
+class Transduction:
+    """Labels spread over all points of a data set."""
+
+    scores: FloatArray
+    """p(+1) - p(-1) of every point, in [-1, 1]; 0 where no label has arrived."""
+    converged: bool
+    """Whether the iteration stopped by itself, within ``n_iterations``."""
+    n_iterations: int
+
+
+def label_spreading(
+    points: ArrayLike,
+    labels: ArrayLike,
+    *,
+    kernel: Literal["rbf", "knn"] = "rbf",
+    gamma: float = 20.0,
+    n_neighbors: int = 7,
+    alpha: float = 0.2,
+    max_iter: int = 1000,
+    tol: float = 1e-3,
+) -> Transduction:
+    """scikit-learn's LabelSpreading on raw points; labels are -1, +1, or 0 if silent.
+
+    ``gamma`` (of exp(-gamma d^2)) belongs to the kernel "rbf", ``n_neighbors`` to "knn". A given
+    label keeps the share 1 - ``alpha`` and may be overruled.
+    """
+    from sklearn.semi_supervised import LabelSpreading
+
+    model = LabelSpreading(
+        kernel, gamma=gamma, n_neighbors=n_neighbors, alpha=alpha, max_iter=max_iter, tol=tol
+    )
+    return _transduce(model, points, labels)
+
+
+def label_propagation(
+    points: ArrayLike,
+    labels: ArrayLike,
+    *,
+    kernel: Literal["rbf", "knn"] = "rbf",
+    gamma: float = 20.0,
+    n_neighbors: int = 7,
+    max_iter: int = 1000,
+    tol: float = 1e-3,
+) -> Transduction:
+    """scikit-learn's LabelPropagation on raw points; labels are -1, +1, or 0 if silent.
+
+    As ``label_spreading``, but given labels stay as they are.
+    """
+    from sklearn.semi_supervised import LabelPropagation
+
+    model = LabelPropagation(
+        kernel, gamma=gamma, n_neighbors=n_neighbors, max_iter=max_iter, tol=tol
+    )
+    return _transduce(model, points, labels)
+
+
+def _transduce(model: Any, points: ArrayLike, labels: ArrayLike) -> Transduction:
+    from sklearn.exceptions import ConvergenceWarning
+
+    array = as_points(points)
+    z = as_labels(labels, len(array), 1)[:, 0]
+    if not z.any():
+        return Transduction(np.zeros(len(array)), converged=True, n_iterations=0)
+    # There -1 stands for silence, so the classes -1 and +1 become 0 and 1.
+    target = np.where(z == 0, -1, (z > 0).astype(int))
+    with warnings.catch_warnings():
+        # The result itself says whether it converged.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model.fit(array, target)
+    # From the shares and not from ``transduction_``, which gives class -1 to unreached points.
+    scores: FloatArray = model.label_distributions_ @ (2.0 * model.classes_ - 1)
+    return Transduction(scores, model.n_iter_ < model.max_iter, model.n_iter_)
+
+
+def _as_outputs(h: ArrayLike, n_tiles: int | None = None) -> FloatArray:
+    """Tile outputs as a finite array (T, m)."""
+    array = np.asarray(h, dtype=float)
+    if array.ndim != 2 or len(array) == 0 or n_tiles not in (None, array.shape[1]):
+        wanted = "(T, m)" if n_tiles is None else f"(T, {n_tiles})"
+        raise InputError(f"tile outputs must have the shape {wanted}, got {array.shape}")
+    if not np.isfinite(array).all():
+        raise InputError("tile outputs must be finite")
+    return array

@@ -1,0 +1,327 @@
+"""The benchmark: every way to compute the circuit, side by side in one run.
+
+Machines are noisy, so what counts are ratios of medians of interleaved repeats.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from tqdm import tqdm
+
+from circuits import CircuitParameters, ManifoldCircuit, ReferenceCircuit, cache
+from circuits.base import Circuit, Task, versions
+from circuits.errors import EngineError
+from simulations.datasets import MOONS_LIFT, two_moons
+
+SIZES = ((40, 4), (200, 8), (200, 1), (1000, 8))
+STEPS = 200
+# Presentations per timing. Brian2's Python loop is timed as the difference of two lengths, because
+# each of its runs first generates code for about a second.
+LENGTH = {"reference": 40, "exact": 2000, "standalone": 2000, "fused": 2000}
+RUNTIME_LENGTHS = (2, 12)
+ENGINES = ("fused", "standalone", "reference", "cython", "numpy", "exact")
+
+
+def tile_radius(n_tiles: int) -> float:
+    """A radius at which about five tiles overlap on the moons, as 0.4 does with 40 tiles."""
+    return float(0.4 * (40 / n_tiles) ** 0.75)
+
+
+def make_case(n_tiles: int, k: int, n_readouts: int = 1) -> tuple[CircuitParameters, Any]:
+    """Parameters and tile centres of a size."""
+    parameters = CircuitParameters(
+        n_tiles=n_tiles,
+        n_interneurons=k,
+        n_readouts=n_readouts,
+        steps_per_presentation=STEPS,
+        tile_radius=tile_radius(n_tiles),
+    )
+    centers, _ = two_moons(n_tiles, 0.05, 1)
+    return parameters, centers
+
+
+def make_task(n_points: int, n_readouts: int = 1) -> Task:
+    """A stream of two moons with a few labels, as an engine gets it."""
+    points, classes = two_moons(n_points, 0.05, 2)
+    z = np.zeros((n_points, n_readouts))
+    z[:4] = classes[:4, None]
+    return Task(MOONS_LIFT(points), z, True, (), False, lambda done: None)
+
+
+def seconds(circuit: Circuit, advance: Callable[..., Any], n_points: int) -> float:
+    """Wall time of one stream from the circuit's present state, which is left as it is."""
+    task = make_task(n_points, circuit.parameters.n_readouts)
+    state = circuit.state
+    started = time.perf_counter()
+    advance(state, task)
+    return time.perf_counter() - started
+
+
+def timers(n_tiles: int, k: int, engines: tuple[str, ...]) -> dict[str, Callable[[], float]]:
+    """Functions that each take one timing: microseconds per step."""
+    parameters, centers = make_case(n_tiles, k)
+
+    def brian(engine: str) -> ManifoldCircuit:
+        return ManifoldCircuit(parameters, MOONS_LIFT, engine, tile_centers=centers)
+
+    def solver(settling: Any) -> ReferenceCircuit:
+        return ReferenceCircuit(parameters, MOONS_LIFT, settling=settling, tile_centers=centers)
+
+    def whole(circuit: Circuit, advance: Callable[..., Any], n_points: int) -> Callable[[], float]:
+        seconds(circuit, advance, min(n_points, 20))  # compile, fill caches
+        return lambda: 1e6 * seconds(circuit, advance, n_points) / (n_points * STEPS)
+
+    def marginal(circuit: Circuit) -> Callable[[], float]:
+        short, long = RUNTIME_LENGTHS
+        seconds(circuit, circuit._advance, short)
+
+        def take() -> float:
+            # A code generation that stalls would make a difference negative: keep the better of 2.
+            times = [
+                min(seconds(circuit, circuit._advance, n) for _ in range(2)) for n in (short, long)
+            ]
+            return 1e6 * max(times[1] - times[0], 0.0) / ((long - short) * STEPS)
+
+        return take
+
+    found: dict[str, Callable[[], float]] = {}
+    for engine in engines:
+        if engine == "reference":
+            circuit: Circuit = solver("dynamics")
+            found[engine] = whole(circuit, circuit._advance, LENGTH[engine])
+        elif engine == "exact":
+            circuit = solver("exact")
+            found[engine] = whole(circuit, circuit._advance, LENGTH[engine])
+        elif engine == "standalone":
+            circuit = brian("cpp_standalone")
+            found[engine] = whole(circuit, circuit._advance, LENGTH[engine])
+        elif engine == "fused":
+            from simulations import fused
+
+            circuit = solver("exact")
+            length = max(100, LENGTH[engine] * 40 // n_tiles)
+            found[engine] = whole(
+                circuit,
+                lambda state, task, circuit=circuit: fused.advance(circuit, state, task),
+                length,
+            )
+        else:
+            found[engine] = marginal(brian(engine))
+    return found
+
+
+@contextmanager
+def empty_cache() -> Iterator[None]:
+    """An empty build cache for the time being."""
+    with tempfile.TemporaryDirectory(prefix="manifold-circuit-") as folder:
+        before = os.environ.get(cache.DIRECTORY_VARIABLE)
+        os.environ[cache.DIRECTORY_VARIABLE] = folder
+        try:
+            yield
+        finally:
+            if before is None:
+                del os.environ[cache.DIRECTORY_VARIABLE]
+            else:
+                os.environ[cache.DIRECTORY_VARIABLE] = before
+
+
+def cold_build(n_tiles: int, k: int) -> float:
+    """Seconds to generate and compile a circuit, with Brian2 already imported."""
+    import brian2  # noqa: F401
+
+    parameters, centers = make_case(n_tiles, k)
+    with empty_cache():
+        circuit = ManifoldCircuit(parameters, MOONS_LIFT, "cpp_standalone", tile_centers=centers)
+        first = seconds(circuit, circuit._advance, 1)
+        return first - seconds(circuit, circuit._advance, 1)
+
+
+FIRST_STEP = """
+import json, sys, time
+times = [time.time()]
+import numpy
+times.append(time.time())
+from circuits import CircuitParameters, ManifoldCircuit, SphereLift
+from circuits.base import Task
+from circuits.engines import StandaloneEngine
+times.append(time.time())
+points = numpy.random.default_rng(0).uniform(0, 0.5, (40, 2))
+lift = SphereLift((0.5, 0.25), 3.0)
+circuit = ManifoldCircuit(CircuitParameters(), lift, "cpp_standalone", tile_centers=points)
+task = Task(lift(points), numpy.zeros((40, 1)), True, (), False, lambda done: None)
+circuit._advance(circuit.state, task)
+times.append(time.time())
+print(json.dumps([times, "brian2" in sys.modules]))
+"""
+
+
+def second_process() -> dict[str, Any]:
+    """Where the time goes until a new process with a warm cache has made its first steps."""
+    _, centers = make_case(40, 4)
+    circuit = ManifoldCircuit(
+        CircuitParameters(), MOONS_LIFT, "cpp_standalone", tile_centers=centers
+    )
+    seconds(circuit, circuit._advance, 1)  # so that the cache is warm
+    best: dict[str, Any] = {}
+    for _ in range(3):
+        started = time.time()
+        command = [sys.executable, "-c", FIRST_STEP]
+        output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        times, brian2_imported = json.loads(output)
+        labels = ("python itself", "numpy", "circuit modules", "cache, launch, 40 presentations")
+        parts = dict(zip(labels, np.diff([started, *times]).tolist(), strict=True))
+        parts["total"] = times[-1] - started
+        if not best or parts["total"] < best["total"]:
+            best = {**parts, "brian2 imported": brian2_imported}
+    return best
+
+
+def readout_cost(repeats: int) -> dict[str, float]:
+    """What 72 readouts cost on the 200-tile circuit, relative to one (standalone)."""
+    takes: dict[int, list[float]] = {1: [], 72: []}
+    circuits = {}
+    for r in takes:
+        parameters, centers = make_case(200, 8, r)
+        circuits[r] = ManifoldCircuit(
+            parameters, MOONS_LIFT, "cpp_standalone", tile_centers=centers
+        )
+        seconds(circuits[r], circuits[r]._advance, 20)
+    for _ in range(repeats):
+        for r, circuit in circuits.items():
+            takes[r].append(seconds(circuit, circuit._advance, 500))
+    medians = {r: statistics.median(values) for r, values in takes.items()}
+    return {"ratio": medians[72] / medians[1], "one": medians[1], "many": medians[72]}
+
+
+SCALING: dict[str, dict[str, Any]] = {
+    "m": {"sizes": (50, 100, 200, 400, 800, 1600), "fixed": "k = 4"},
+    "k": {"sizes": (1, 2, 4, 8, 16, 32), "fixed": "m = 200"},
+    "T": {"sizes": (250, 500, 1000, 2000, 4000, 8000), "fixed": "m = 40, k = 4"},
+}
+
+
+def scaling(repeats: int, bar: Any) -> dict[str, Any]:
+    """Cost of the standalone circuit against m, k and T, with slopes on a log-log scale."""
+    found: dict[str, Any] = {}
+    for name, spec in SCALING.items():
+        costs: dict[str, list[float]] = {"standalone": [], "fused": []}
+        for size in spec["sizes"]:
+            m, k, T = {"m": (size, 4, 500), "k": (200, size, 500), "T": (40, 4, size)}[name]
+            parameters, centers = make_case(m, k)
+            circuit = ManifoldCircuit(
+                parameters, MOONS_LIFT, "cpp_standalone", tile_centers=centers
+            )
+            seconds(circuit, circuit._advance, 20)
+            advances: dict[str, Callable[..., Any]] = {"standalone": circuit._advance}
+            if fused_available():
+                from simulations import fused
+
+                advances["fused"] = lambda state, task, circuit=circuit: fused.advance(
+                    circuit, state, task
+                )
+            for engine, advance in advances.items():
+                takes = [seconds(circuit, advance, T) for _ in range(repeats)]
+                costs[engine].append(statistics.median(takes))
+            bar.update()
+        sizes = np.array(spec["sizes"], dtype=float)
+        slopes = {
+            engine: float(np.polyfit(np.log(sizes[-3:]), np.log(values[-3:]), 1)[0])
+            for engine, values in costs.items()
+            if values
+        }
+        found[name] = {**spec, "seconds": costs, "slope of the last three": slopes}
+    return found
+
+
+def fused_available() -> bool:
+    """Whether numba is there (extra ``bench``)."""
+    try:
+        import numba  # noqa: F401
+    except ImportError:
+        return False
+    return True
+
+
+def run_benchmark(quick: bool, repeats: int) -> dict[str, Any]:
+    """All measurements. ``quick`` leaves out the large sizes and the scaling."""
+    if not fused_available():
+        raise EngineError(
+            "the benchmark compares with a kernel compiled by numba: pip install "
+            "'manifold-circuit[bench]'"
+        )
+    sizes = SIZES[:2] if quick else SIZES
+    engines = ("fused", "standalone", "reference", "exact") if quick else ENGINES
+    total = len(sizes) * (2 + repeats) + 2 + (0 if quick else 18)
+    results: dict[str, Any] = {"sizes": {}}
+    with tqdm(total=total, desc="bench", unit="part") as bar:
+        for m, k in sizes:
+            take = timers(m, k, engines)
+            bar.update()
+            values: dict[str, list[float]] = {engine: [] for engine in take}
+            for _ in range(repeats):
+                for engine, timer in take.items():
+                    values[engine].append(timer())
+                bar.update()
+            cost = {engine: statistics.median(each) for engine, each in values.items()}
+            results["sizes"][f"{m} x {k}"] = {
+                "us_per_step": cost,
+                "all": values,
+                "cold_build_s": cold_build(m, k),
+            }
+            bar.update()
+        results["readouts"] = readout_cost(repeats)
+        bar.update()
+        results["second_process"] = second_process()
+        bar.update()
+        if not quick:
+            results["scaling"] = scaling(repeats, bar)
+    results["versions"] = versions() | {
+        "compiler": cache.toolchain()["version"],
+        "machine": platform.machine(),
+        "cores": str(os.cpu_count()),
+    }
+    results["repeats"], results["steps_per_presentation"] = repeats, STEPS
+    return results
+
+
+def table(results: dict[str, Any]) -> str:
+    """The measurements as text."""
+    lines = [
+        f"{'m x k':>9} {'engine':<12} {'us/step':>9} {'/ fused':>9} {'reference /':>12}",
+    ]
+    for size, found in results["sizes"].items():
+        cost = found["us_per_step"]
+        for engine in sorted(cost, key=lambda name: cost[name]):
+            lines.append(
+                f"{size:>9} {engine:<12} {cost[engine]:9.3f} "
+                f"{cost[engine] / cost['fused']:9.2f} {cost['reference'] / cost[engine]:12.1f}"
+            )
+        lines.append(f"{size:>9} {'cold build':<12} {found['cold_build_s']:9.2f} s")
+    readouts, process = results["readouts"], results["second_process"]
+    lines.append(f"72 readouts instead of 1 at 200 x 8: {readouts['ratio']:.2f} times the time")
+    parts = ", ".join(f"{k} {v:.2f} s" for k, v in process.items() if isinstance(v, float))
+    lines.append(f"second process, warm cache, to its first steps: {parts}")
+    for name, found in results.get("scaling", {}).items():
+        slopes = ", ".join(f"{e} {s:.2f}" for e, s in found["slope of the last three"].items())
+        lines.append(f"time against {name} ({found['fixed']}), log-log slope: {slopes}")
+    return "\n".join(lines)
+
+
+def save(results: dict[str, Any], path: Path) -> Path:
+    """Write the measurements as JSON."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(results, indent=1), encoding="utf-8")
+    return path

@@ -1,0 +1,489 @@
+"""The model description against the live objects it is made from."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+
+import numpy as np
+import pytest
+from brian2 import NeuronGroup, SpikeMonitor, StateMonitor, Synapses, ms
+
+from analysis import describe
+from analysis.describe import Code, Table, tables, to_latex, to_markdown
+from circuits import CircuitParameters, ManifoldCircuit, SphereLift, cache
+
+SHAPE = {"n_tiles": 7, "n_interneurons": 3, "n_readouts": 2}
+LIFT = SphereLift(center=(0.5, 0.25, -1.0, 2.0), radius=3.0)  # 4 coordinates, 5 inputs
+
+
+def make(engine="numpy", **changes):
+    return ManifoldCircuit(CircuitParameters(**(SHAPE | changes)), LIFT, engine=engine)
+
+
+@pytest.fixture(scope="module")
+def described():
+    """A circuit that no test runs or changes."""
+    return make()
+
+
+@pytest.fixture
+def circuit():
+    return make()
+
+
+def table(found, letter):
+    (match,) = [item for item in found if item.title.startswith(f"{letter}.")]
+    return match
+
+
+def columns(item, *names):
+    """The given columns of a table, as plain tuples of text."""
+    places = [item.header.index(name) for name in names]
+    return [tuple(str(row[place]) for place in places) for row in item.rows]
+
+
+def column(item, key, value):
+    return dict(columns(item, key, value))
+
+
+def all_text(found):
+    return "\n".join(cell for item in found for row in item.rows for cell in row)
+
+
+def test_tables_are_the_ones_of_nordlie(described):
+    titles = [item.title.split(".")[0] for item in tables(described)]
+    assert titles == ["A", "B", "C", "D1", "D2", "E", "F", "G", "H", "I"]
+
+
+def test_population_sizes_are_those_of_the_objects(described):
+    sizes = column(table(tables(described), "B"), "Name", "Size")
+    assert sizes == {"inputs": "5", "excitatory": "7", "inhibitory": "3", "readout": "2"}
+    assert sizes == {name: str(described.network[name].N) for name in sizes}
+
+
+def test_number_of_synapses_is_the_product_of_the_populations(described):
+    found = tables(described)
+    sizes = column(table(found, "B"), "Name", "Size")
+    rows = columns(table(found, "C"), "Name", "Source", "Target", "Pattern", "Synapses")
+    assert {row[0] for row in rows} == {"feedforward", "lateral", "classifier"}
+    for name, source, target, pattern, count in rows:
+        assert int(count) == int(sizes[source]) * int(sizes[target]) == len(described.network[name])
+        assert pattern == "all-to-all"
+
+
+def test_every_object_of_the_network_appears(described):
+    codes = {str(cell) for t in tables(described) for row in t.rows for cell in row}
+    missing = [item.name for item in described.network.sorted_objects if item.name not in codes]
+    assert missing == []
+
+
+def test_every_equation_appears_once_with_its_unit(described):
+    rows = columns(table(tables(described), "D1"), "Object", "Equation", "Unit")
+    expected = []
+    for name in ("inputs", "excitatory", "inhibitory", "readout"):
+        expected += [(name, str(eq)) for eq in described.network[name].equations.ordered]
+    for name in ("feedforward", "lateral", "classifier"):
+        expected += [(name, str(eq)) for eq in described.network[name].equations.ordered]
+    sums = [row for row in rows if re.match(r"\w+_(pre|post) = ", row[1])]
+    plain = [row for row in rows if row not in sums]
+    # str(eq) is Brian2's "equation : unit (flags)".
+    assert [(name, f"{eq} : {unit}") for name, eq, unit in plain] == [
+        (name, text.partition(" (")[0] if "=" not in text else re.sub(r" \([\w-]+\)$", "", text))
+        for name, text in expected
+    ]
+    assert sorted(row[:2] for row in sums) == [
+        ("classifier", "net_post = w*h_pre"),
+        ("lateral", "excitation_post = V*h_pre"),
+        ("lateral", "inhibition_pre = V*u_post"),
+    ]
+
+
+def test_linked_variables_say_what_they_are_linked_to(described):
+    rows = columns(table(tables(described), "D1"), "Object", "Equation", "Kind")
+    linked = {row[:2]: row[2] for row in rows if "linked" in row[2]}
+    assert set(linked) == {
+        ("excitatory", "restart"),
+        ("inhibitory", "restart"),
+        ("readout", "presentation"),
+    }
+    for (_, name), kind in linked.items():
+        assert kind.endswith(f"linked to inputs.{name}")
+
+
+def test_regular_code_is_the_code_of_the_objects(described):
+    found = tables(described)
+    shown = {}
+    for letter, names in (
+        ("D2", ("Update", "Code")),
+        ("E", ("Update", "Code")),
+        ("F", ("Part", "Definition")),
+        ("G", ("Name", "Variables")),
+    ):
+        shown |= column(table(found, letter), *names)
+    runners = [
+        item for item in described.network.sorted_objects if type(item).__name__ == "CodeRunner"
+    ]
+    assert len(runners) == 12
+    for item in runners:
+        assert shown[item.name].split("\n") == item.abstract_code.strip().split("\n")
+
+
+def test_plasticity_is_what_learns(described):
+    found = tables(described)
+    assert column(table(found, "E"), "Update", "Every") == {
+        "lateral_stateupdater": "step",
+        "feedforward_learn": "200 steps",
+        "excitatory_learn": "200 steps",
+        "classifier_learn": "200 steps",
+    }
+    summary = column(table(found, "A"), "Aspect", "Description")["Plasticity"]
+    assert set(summary.split("; ")) == {
+        "lateral: V",
+        "feedforward: W",
+        "excitatory: b",
+        "classifier: w",
+    }
+
+
+def test_step_of_the_rates_is_the_one_that_runs(circuit):
+    """The code shown before a run is the code Brian2 has used after one."""
+    shown = column(table(tables(circuit), "D2"), "Update", "Code")
+    run_briefly(circuit)
+    for name in ("excitatory_stateupdater", "inhibitory_stateupdater"):
+        assert shown[name] == circuit.network[name].abstract_code
+    assert shown["excitatory_stateupdater"].endswith("h = clip(_h, 0, inf)")
+
+
+def test_schedule_is_in_the_order_of_the_network(described):
+    rows = columns(table(tables(described), "H"), "Object", "Slot", "Order", "Part of", "Every")
+    steps = {"step_clock": "step", "presentation_clock": "200 steps"}
+    expected = [
+        (item.name, item.when, str(item.order), item.group.name, steps[item.clock.name])
+        for item in described.network.sorted_objects
+        if not item.contained_objects
+    ]
+    live = {row[0] for row in expected}
+    assert [row for row in rows if row[0] in live] == expected
+    # What a run adds to record, and when: settled rates before learning, weights after.
+    added = [row[0] for row in rows if row[0] not in live]
+    assert len(added) == 10
+    names = [row[0] for row in rows]
+    assert names.index("excitatory_settled") < names.index("feedforward_learn")
+    assert names.index("feedforward_learn") < names.index("feedforward_snapshots")
+    assert names.index("feedforward_snapshots") < names.index("inputs_load")
+
+
+# With dt = 0.1 ms the clocks' ratio falls short of 49 and 59: cut off, it would be 48 and 58.
+@pytest.mark.parametrize("steps", [1, 3, 49, 59, 1000])
+def test_steps_per_presentation_show_up(steps):
+    found = tables(make(dt="0.1 ms", steps_per_presentation=steps))
+    every = column(table(found, "H"), "Clock", "Every")["presentation_clock"]
+    assert every == ("step" if steps == 1 else f"{steps} steps")
+
+
+@pytest.mark.parametrize("readout", ["clip", "tanh"])
+def test_readout_shows_its_nonlinearity(readout):
+    code = column(table(tables(make(readout=readout)), "D2"), "Update", "Code")["readout_answer"]
+    assert code.startswith(f"y = {readout}(")
+
+
+def test_changed_parameters_show_up():
+    changed = {
+        "tau_h": "11 ms",
+        "tau_u": "123.456789 ms",
+        "tau_V": "3.25 ms",
+        "dt": "0.5 ms",
+        "tile_radius": 0.123456789,
+        "learning_rate": 0.0625,
+        "mu": (30.0, 10.0),
+        "readout_rate": 0.125,
+        "reset": False,
+        "gain": 17.5,
+    }
+    found = tables(make(**changed))
+    values = column(table(found, "I"), "Name", "Value")
+    for name in ("tau_h", "tau_u", "tau_V", "dt"):
+        assert values[name] == changed[name]
+    assert float(values["tile_radius"]) == changed["tile_radius"]
+    assert (values["mu"], values["reset"], values["gain, as used"]) == ("30, 10", "false", "17.5")
+
+    start = {
+        (group, name.split(" = ")[0]): value
+        for group, name, value in columns(table(found, "D1"), "Object", "Equation", "At the start")
+    }
+    assert start["excitatory", "tau_h"] == "11 ms"
+    assert start["inhibitory", "tau_u"] == "123.456789 ms"
+    assert start["lateral", "tau_V"] == "3.25 ms"
+    assert start["excitatory", "eta"] == "0.0625"
+    assert start["excitatory", "gain"] == "17.5"
+    assert start["readout", "mu"] == "30, 10"
+    assert start["classifier", "rate"] == "0.125"
+    assert start["classifier", "running"] == start["inputs", "reset"] == "0"
+
+
+@pytest.mark.parametrize("n_tiles", [1, 7])
+def test_what_the_data_decide_is_not_given_a_value(n_tiles):
+    rows = columns(table(tables(make(n_tiles=n_tiles)), "D1"), "Object", "Equation", "At the start")
+    assert {(group, name) for group, name, value in rows if value == "from the data"} == {
+        ("inputs", "n_presentations"),
+        ("inputs", "x"),
+        ("excitatory", "drive"),
+        ("readout", "z"),
+        ("feedforward", "W"),
+    }
+
+
+def test_values_at_the_start_are_those_of_a_run(circuit):
+    """After a run the groups hold what they were given and what has not moved since."""
+    rows = columns(table(tables(circuit), "D1"), "Object", "Equation", "At the start")
+    run_briefly(circuit)
+    for group, name, value in rows:
+        if name in ("h_rest", "u_rest", "gain", "sqrt_alpha", "eta", "mu", "running", "rate"):
+            held = np.unique(circuit.network[group].variables[name].get_value())
+            shown = np.unique([float(number) for number in value.split(", ")])
+            np.testing.assert_allclose(shown, held, rtol=1e-5)  # six digits are shown
+
+
+def test_every_parameter_is_there_and_explained(described):
+    rows = {str(row[0]): row[1:] for row in table(tables(described), "I").rows}
+    assert set(described.parameters.as_dict()) < set(rows)
+    assert float(rows["alpha"][0]) == pytest.approx(described.alpha, rel=1e-5)
+    gamma = [float(value) for value in rows["gamma"][0].split(", ")]
+    assert gamma == pytest.approx(described.gamma, rel=1e-5)
+    assert [name for name, (_, meaning) in rows.items() if not meaning] == []
+    assert rows["n_tiles"] == ("7", "m, the number of excitatory cells.")
+
+
+def test_front_end_is_described(described):
+    text = all_text([table(tables(described), "F")])
+    assert repr(LIFT) in text
+    assert "4 coordinates become 5 inputs" in text
+    assert "5 values a row" in text
+    assert "2 values a row" in text
+
+
+def test_measurements_are_those_of_a_run(circuit):
+    rows = columns(table(tables(circuit), "G"), "Result", "Variables", "Cells")
+    cells = {result: int(count) for result, _, count in rows if result}
+    run = run_briefly(circuit, record=("h", "u", "V", "y"), snapshot_every=1)
+    for result, count in cells.items():
+        width = 2 if result.endswith("_trace") else 1
+        assert count == np.prod(run[result].shape[width:]), result
+
+
+def test_a_recorded_run_leaves_the_schedule_as_it_was(circuit):
+    run_briefly(circuit, record=("y",))
+    assert column(table(tables(circuit), "H"), "Object", "Every")["readout_answer"] == "200 steps"
+
+
+def test_objects_of_the_users_own_appear(circuit):
+    network = circuit.network
+    cells = NeuronGroup(
+        4,
+        "dv/dt = -v/tau : volt\ntau : second",
+        threshold="v > 1*volt",
+        method="euler",
+        name="mine",
+    )
+    wires = Synapses(cells, cells, "s : 1", on_pre="v_post += s*volt", name="wires")
+    wires.connect(i=[0, 1, 2], j=[1, 2, 3])
+    steady = cells.run_regularly("v += 1*volt", dt=3 * ms, name="pump")
+    watch = StateMonitor(network["excitatory"], "h", record=[2, 4], name="watch")
+    spikes = SpikeMonitor(cells, name="spikes")
+    network.add(cells, wires, watch, spikes)
+
+    found = tables(circuit)
+    assert column(table(found, "B"), "Name", "Size")["mine"] == "4"
+    assert ("wires", "3 of 16 pairs", "3") in columns(
+        table(found, "C"), "Name", "Pattern", "Synapses"
+    )
+    assert ("mine", "dv/dt = -v/tau", "V") in columns(
+        table(found, "D1"), "Object", "Equation", "Unit"
+    )
+    updates = {row[0]: row[1:] for row in columns(table(found, "D2"), "Update", "Code", "Every")}
+    assert updates[steady.name] == ("v += 1*volt", "3 ms")
+    assert updates["wires_pre"][0] == "v_post += s*volt"
+    cells_recorded = column(table(found, "G"), "Name", "Cells")
+    assert cells_recorded["watch"] == "2"
+    assert "spikes" in cells_recorded
+    names = {str(cell) for t in found for row in t.rows for cell in row}
+    assert [item.name for item in network.sorted_objects if item.name not in names] == []
+
+
+def test_an_object_without_a_note_still_appears(described, monkeypatch):
+    monkeypatch.setattr(describe, "NOTES", {})
+    test_every_object_of_the_network_appears(described)
+    assert column(table(tables(described), "B"), "Name", "Size")["excitatory"] == "7"
+    # Without its note the rule of W is still known to be plasticity: it changes a synapse.
+    assert "feedforward_learn" in column(table(tables(described), "E"), "Update", "Code")
+
+
+def test_notes_are_about_something_that_is_there(described):
+    names = {str(cell) for t in tables(described) for row in t.rows for cell in row}
+    assert set(describe.NOTES) <= names
+
+
+def test_describing_leaves_the_circuit_as_it_is(circuit):
+    before = [item.name for item in circuit.network.sorted_objects]
+    first = tables(circuit)
+    assert [item.name for item in circuit.network.sorted_objects] == before
+    with pytest.raises(Exception, match="no state yet"):
+        _ = circuit.state
+    seen, fresh = run_briefly(circuit), run_briefly(make())
+    for name in ("h", "u", "y", "W", "b", "w", "V"):
+        np.testing.assert_array_equal(seen[name], fresh[name])
+    assert tables(circuit) == first
+
+
+@pytest.mark.skipif(not cache.compiler_works(), reason="needs a C++ compiler")
+def test_a_standalone_circuit_is_described_without_compiling(described, monkeypatch):
+    def refuse(*_args, **_kwds):
+        raise AssertionError("describing must not compile")
+
+    standalone = make(engine="cpp_standalone")
+    monkeypatch.setattr(cache, "get_build", refuse)
+    monkeypatch.setattr(subprocess, "run", refuse)
+    monkeypatch.setattr(subprocess, "Popen", refuse)
+    assert tables(standalone) == tables(described)
+
+
+def test_a_row_of_the_wrong_length_is_refused():
+    with pytest.raises(ValueError, match="2 columns"):
+        Table("T", ("a", "b"), (("only one",),))
+
+
+# What a cell must survive: every character that means something to Markdown or LaTeX.
+NASTY = r"a|b \ {c} $d$ & #e %f _g_ h_i ^j ~k <b> *l* `m` [n](o) ρ"
+NASTY_TABLE = Table(
+    f"T {NASTY}", ("plain", "code"), ((NASTY, Code(NASTY)), ("", Code("x = a|b\n\ny += 1")))
+)
+
+
+def markdown_tables(text):
+    """Rows of cells, split as GitHub does: at pipes that no backslash precedes."""
+    blocks = [block for block in text.split("\n\n") if block.startswith("|")]
+    return [
+        [re.split(r"(?<!\\)\|", line.strip())[1:-1] for line in block.splitlines()]
+        for block in blocks
+    ]
+
+
+def test_markdown_rows_have_as_many_cells_as_the_header(described):
+    found = [*tables(described), NASTY_TABLE]
+    parsed = markdown_tables(to_markdown(found))
+    assert len(parsed) == len(found)
+    for item, rows in zip(found, parsed, strict=True):
+        assert len(rows) == len(item.rows) + 2
+        assert {len(row) for row in rows} == {len(item.header)}
+        assert all(cell.strip() == "---" for cell in rows[1])
+
+
+def test_markdown_gives_back_what_was_put_in(described):
+    found = [*tables(described), NASTY_TABLE]
+    for item, rows in zip(found, markdown_tables(to_markdown(found)), strict=True):
+        for row, cells in zip(item.rows, rows[2:], strict=True):
+            for text, cell in zip(row, cells, strict=True):
+                if isinstance(text, Code):
+                    lines = [line for line in cell.strip().split("<br>") if line]
+                    read = [
+                        re.sub(r"^(`+) ?(.*?) ?\1$", r"\2", line).replace(r"\|", "|")
+                        for line in lines
+                    ]
+                    assert read == [line for line in text.split("\n") if line]
+                else:
+                    assert re.sub(r"\\([\\`*_|<\]])", r"\1", cell.strip()) == text
+
+
+def test_markdown_has_no_stray_html(described):
+    text = to_markdown([*tables(described), NASTY_TABLE])
+    outside = re.sub(r"(`+).*?\1", "", text.replace("<br>", ""))
+    assert re.findall(r"(?<!\\)<[A-Za-z/!?]", outside) == []
+
+
+def check_latex(text):
+    """Braces and environments nest, and no character is special that should not be."""
+    opened = []
+    for kind, name in re.findall(r"\\(begin|end)\{(\w+)\}", text):
+        if kind == "begin":
+            opened.append(name)
+        else:
+            assert opened.pop() == name
+    assert opened == []
+    depth = 0
+    for brace in re.findall(r"(?<!\\)[{}]", text):
+        depth += 1 if brace == "{" else -1
+        assert depth >= 0
+    assert depth == 0
+    assert text.isascii()
+    commands_gone = re.sub(r"\\[A-Za-z]+|\\[{}$&#%_]", "", text)
+    assert re.findall(r"[\\$#%_^~<>|]", commands_gone) == []
+
+
+def test_latex_is_balanced_and_escaped(described):
+    found = [*tables(described), NASTY_TABLE]
+    text = to_latex(found)
+    check_latex(text)
+    assert text.count(r"\begin{longtable}") == len(found)
+    assert text.startswith(r"\documentclass")
+    assert text.endswith("\\end{document}\n")
+    assert set(re.findall(r"\\usepackage\{(\w+)\}", text)) == {"booktabs", "longtable"}
+
+
+def test_latex_rows_have_as_many_cells_as_the_table_has_columns(described):
+    found = [*tables(described), NASTY_TABLE]
+    bodies = re.findall(r"\\begin\{longtable\}(.*?)\\end\{longtable\}", to_latex(found), re.DOTALL)
+    for item, body in zip(found, bodies, strict=True):
+        rows = [line for line in body.splitlines() if line.endswith(r"\tabularnewline")]
+        assert len(rows) == len(item.rows) + 1
+        assert {len(re.findall(r"(?<!\\)&", row)) + 1 for row in rows} == {len(item.header)}
+        spec = body.splitlines()[0]
+        shares = [float(share) for share in re.findall(r"dimexpr ([\d.]+)", spec)]
+        assert len(shares) == len(item.header)
+        assert sum(shares) == pytest.approx(1, abs=0.01)  # three digits each
+
+
+def test_latex_gives_back_what_was_put_in(described):
+    back = {escaped: plain for plain, escaped in describe.LATEX_ESCAPES.items()}
+    found = tables(described)
+    text = to_latex(found).replace(r"\allowbreak{}", "")
+    text = re.sub(
+        "|".join(map(re.escape, sorted(back, key=len, reverse=True))), lambda m: back[m[0]], text
+    )
+    for item in found:
+        for row in item.rows:
+            for cell in row:
+                for line in cell.split("\n"):
+                    wanted = rf"\texttt{{{line.strip()}}}" if isinstance(cell, Code) else line
+                    assert not line or wanted in text
+
+
+def test_latex_tables_can_be_had_without_the_document(described):
+    found = tables(described)
+    body = to_latex(found, document=False)
+    check_latex(body)
+    assert "documentclass" not in body
+    assert body in to_latex(found)
+
+
+@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="pdflatex is not on PATH")
+def test_latex_compiles(circuit, tmp_path):
+    (tmp_path / "model.tex").write_text(to_latex([*tables(circuit), NASTY_TABLE]), encoding="ascii")
+    result = subprocess.run(
+        ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "model.tex"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert result.returncode == 0, result.stdout[-2000:]
+    assert (tmp_path / "model.pdf").stat().st_size > 10_000
+
+
+def run_briefly(circuit, **options):
+    """A few presentations around the centre of the lift."""
+    rng = np.random.default_rng(0)
+    points = LIFT.center + rng.uniform(-0.3, 0.3, (8, LIFT.n_coordinates))
+    labels = np.array([1, -1, 0, 0, 0, 0, 0, 0])
+    return circuit.run(points, labels, **options)

@@ -1,0 +1,307 @@
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+from simulations.baselines import (
+    LaplacianSVM,
+    OnlineLogistic,
+    graph_laplacian,
+    label_propagation,
+    label_spreading,
+)
+
+
+def tiles(rng: np.random.Generator, n_points: int, n_tiles: int) -> np.ndarray:
+    """Outputs like those of a tiling: bumps along a line, at most 1 in norm, some points bare."""
+    center = (np.arange(n_tiles) + 0.5) / n_tiles
+    h = np.maximum(0, 1.5 / n_tiles - np.abs(rng.random(n_points)[:, None] - center))
+    h /= np.maximum(np.linalg.norm(h, axis=1, keepdims=True), 1e-12)
+    h[:: n_points // 3] = 0
+    return h
+
+
+# Online logistic regression
+
+
+def loss(w: np.ndarray, bias: float, h: np.ndarray, z: float) -> float:
+    return math.log1p(math.exp(-z * (sum(w * h) + bias)))
+
+
+def test_logistic_equals_a_loop_over_elements():
+    rng = np.random.default_rng(1)
+    h = tiles(rng, 60, 5)
+    rates = [0.0, 0.3, 2.0, 40.0]
+    labels = rng.choice([-1, 0, 0, 1], size=(60, 4))
+    labels[:10] = 0
+    labels[-5:] = 0
+    model = OnlineLogistic(5, rates)
+    scores = model.run(h, labels)
+    for column, rate in enumerate(rates):
+        w, bias = [0.0] * 5, 0.0
+        for t in range(60):
+            score = bias
+            for i in range(5):
+                score += w[i] * h[t, i]
+            # Sums in another order: a few roundings of numbers below 100.
+            assert scores[t, column] == pytest.approx(score, abs=1e-12)
+            z = labels[t, column]
+            if z != 0:
+                slope = z / (1 + math.exp(z * score))
+                for i in range(5):
+                    w[i] += rate * slope * h[t, i]
+                bias += rate * slope
+        np.testing.assert_allclose(model.w[column], w, atol=1e-12)
+        assert model.bias[column] == pytest.approx(bias, abs=1e-12)
+
+
+def test_logistic_steps_down_the_gradient_of_its_loss():
+    rng = np.random.default_rng(2)
+    model = OnlineLogistic(4, 0.7)
+    model.run(tiles(rng, 20, 4), rng.choice([-1, 1], 20))
+    w, bias = model.w[0].copy(), float(model.bias[0])
+    assert np.abs(w).min() > 0
+    h, d = rng.random(4), 1e-5
+    for z in (-1.0, 1.0):
+        model.w[0], model.bias[0] = w, bias
+        model.run([h], [z])
+        slopes = [
+            (loss(w + d * e, bias, h, z) - loss(w - d * e, bias, h, z)) / (2 * d) for e in np.eye(4)
+        ]
+        slope = (loss(w, bias + d, h, z) - loss(w, bias - d, h, z)) / (2 * d)
+        # Central differences: d^2 = 1e-10 from the third derivative, 1e-16/d = 1e-11 rounding.
+        np.testing.assert_allclose(model.w[0] - w, -0.7 * np.array(slopes), atol=1e-9)
+        assert model.bias[0] - bias == pytest.approx(-0.7 * slope, abs=1e-9)
+
+
+def test_logistic_by_hand():
+    # sigma(0) = 1/2: the first label moves w and bias by half the rate, and the point's score,
+    # made before, is 0. Shown again, the point scores w + bias = the rate.
+    model = OnlineLogistic(2, [1.0, 4.0])
+    scores = model.run([[1, 0], [1, 0], [0, 1]], [1, 0, 0])
+    np.testing.assert_array_equal(scores, [[0, 0], [1, 4], [0.5, 2]])
+    np.testing.assert_array_equal(model.w, [[0.5, 0], [2, 0]])
+    np.testing.assert_array_equal(model.decision([[1, 1]]), [[1, 4]])
+
+
+def test_logistic_learns_nothing_from_silence():
+    h = tiles(np.random.default_rng(3), 30, 5)
+    model = OnlineLogistic(5, [1.0, 2.0])
+    assert not model.run(h, None).any()
+    assert not model.w.any()
+    assert not model.bias.any()
+
+
+def test_two_halves_of_a_stream_equal_the_whole():
+    rng = np.random.default_rng(4)
+    h, labels = tiles(rng, 50, 5), rng.choice([-1, 0, 1], size=(50, 2))
+    whole, halves = (OnlineLogistic(5, [0.5, 3.0]) for _ in range(2))
+    scores = np.concatenate([halves.run(h[:23], labels[:23]), halves.run(h[23:], labels[23:])])
+    # A block product may add in another order than the whole one.
+    np.testing.assert_allclose(scores, whole.run(h, labels), atol=1e-13)
+
+
+# Laplacian
+
+
+def test_laplacian_penalises_differences_between_overlapping_tiles():
+    rng = np.random.default_rng(5)
+    h = tiles(rng, 40, 6)
+    L = graph_laplacian(h)
+    S = np.zeros((6, 6))
+    for row in h:
+        S += np.outer(row, row) / 40
+    for _ in range(5):
+        w = rng.standard_normal(6)
+        total = sum((w[i] - w[j]) ** 2 * S[i, j] for i in range(6) for j in range(6))
+        # Rounding of some 36 terms of order one.
+        assert 2 * w @ L @ w == pytest.approx(total, rel=1e-13)
+    assert total > 0.1
+
+
+# Laplacian support vector machine
+
+
+def objective(w, b, h, z, lam, mu):
+    labelled = z != 0
+    hinge = np.maximum(0, 1 - z[labelled] * (h[labelled] @ w + b)).sum()
+    return hinge + lam * w @ w + mu * w @ graph_laplacian(h) @ w
+
+
+def general_solver(h, z, lam, mu):
+    """The same problem with slack xi: min sum xi + ... with xi >= 0, z (w.h + b) >= 1 - xi."""
+    labelled = z != 0
+    n, m = labelled.sum(), h.shape[1]
+    penalty = lam * np.eye(m) + mu * graph_laplacian(h)
+    A = np.hstack([z[labelled, None] * h[labelled], z[labelled, None], np.eye(n)])
+    solution = minimize(
+        lambda p: p[m + 1 :].sum() + p[:m] @ penalty @ p[:m],
+        np.concatenate([np.zeros(m + 1), np.ones(n)]),
+        jac=lambda p: np.concatenate([2 * penalty @ p[:m], [0], np.ones(n)]),
+        bounds=[(None, None)] * (m + 1) + [(0, None)] * n,
+        constraints={"type": "ineq", "fun": lambda p: A @ p - 1, "jac": lambda p: A},
+        method="SLSQP",
+        options={"ftol": 1e-13, "maxiter": 500},
+    )
+    assert solution.success, solution.message
+    return solution.x[:m], solution.x[m]
+
+
+@pytest.mark.parametrize("separable", [True, False])
+@pytest.mark.parametrize(
+    ("lam", "mu"), [(0.1, 0.0), (0.05, 1.0), (0.5, 5.0), (0.01, 20.0), (2.0, 0.3)]
+)
+def test_machine_agrees_with_a_general_convex_solver(lam, mu, separable):
+    rng = np.random.default_rng(6)
+    h = tiles(rng, 40, 5)
+    side = np.where(h @ np.arange(5) > 3 * h.sum(axis=1) / 2, 1, -1)
+    z = np.where(np.arange(40) % 3 == 1, side, 0)
+    if not separable:
+        z[[1, 4, 7]] *= -1
+    machine = LaplacianSVM(lam, mu).fit(h, z)
+    w, b = general_solver(h, z, lam, mu)
+    ours = objective(machine.w, machine.b, h, z, lam, mu)
+    # The machine stops when no sample violates its condition by 1e-6; there are 13 labels. The
+    # objective judges b too, of which there may be many: w is unique.
+    assert ours == pytest.approx(objective(w, b, h, z, lam, mu), abs=1e-5)
+    np.testing.assert_allclose(machine.w, w, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("lam", "mu"), [(0.1, 0.0), (0.1, 0.6), (0.5, 0.3), (3.0, 0.0), (0.2, 9.0)]
+)
+def test_machine_by_hand(lam, mu):
+    # Two tiles, one label on each, one silent point on both: 6 L = ((1, -1), (-1, 1)). By
+    # symmetry w = (c, -c) and b = 0, where the objective is 2 [1 - c]_+ + 2 lam c^2 + 2/3 mu c^2.
+    # Without the silent point the tiles would not overlap and mu not count.
+    h = [[1, 0], [0, 1], [math.sqrt(0.5), math.sqrt(0.5)]]
+    c = min(1, 1 / (2 * lam + 2 * mu / 3))
+    machine = LaplacianSVM(lam, mu).fit(h, [1, -1, 0])
+    # The solver stops at violations of 1e-6.
+    np.testing.assert_allclose(machine.w, [c, -c], atol=3e-6)
+    assert machine.b == pytest.approx(0, abs=3e-6)
+    np.testing.assert_allclose(machine.decision(h), [c, -c, 0], atol=6e-6)
+
+
+def test_intercept_is_not_penalised():
+    # One tile for all points, on with label -1 and half on with +1: the margin is met by
+    # w = -4, b = 3. A penalised intercept would be smaller than that.
+    machine = LaplacianSVM(1e-3, 0.0).fit([[1.0], [0.5]], [-1, 1])
+    # The solver stops at violations of 1e-6; the difference of 0.5 between the points doubles it.
+    np.testing.assert_allclose([machine.w[0], machine.b], [-4, 3], atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("labels", "prediction"), [([0, 0, 0], 0), ([0, 1, 1], 1), ([-1, 0, 0], -1)]
+)
+def test_fewer_than_two_classes_give_a_constant_prediction(labels, prediction):
+    h = np.array([[1.0, 0.0], [0.6, 0.8], [0.0, 1.0]])
+    machine = LaplacianSVM(0.1, 1.0).fit(h, labels)
+    np.testing.assert_array_equal(machine.decision(h), [prediction] * 3)
+    # No w does better than this one.
+    assert objective(machine.w, machine.b, h, np.array(labels), 0.1, 1.0) == 0
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: LaplacianSVM(0.0, 1.0), "lam must be finite and above 0, got 0"),
+        (lambda: LaplacianSVM(1.0, -1.0), "mu must be finite and at least 0, got -1"),
+        (lambda: LaplacianSVM(1.0, 1.0).fit([[-1.0], [1.0]], [1, -1]), "must not be negative"),
+        (lambda: LaplacianSVM(1.0, 1.0).fit([[1.0], [1.0]], [1, 2]), "labels must be -1, 0"),
+        (lambda: OnlineLogistic(2, [-1.0]), "rates must be finite and at least 0"),
+        (lambda: OnlineLogistic(2, 1.0).run([[1.0]], [1]), r"shape \(T, 2\), got \(1, 1\)"),
+        (lambda: OnlineLogistic(1, 1.0).run([[math.nan]], [1]), "must be finite"),
+    ],
+)
+def test_mistakes_are_named(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+# Label spreading and propagation
+
+
+@pytest.fixture
+def clusters() -> tuple[np.ndarray, np.ndarray]:
+    """Two clouds that touch, two labels in either, one of them wrong."""
+    rng = np.random.default_rng(7)
+    points = rng.standard_normal((30, 2)) + np.repeat([(-1.5, 0.0), (1.5, 0.0)], 15, axis=0)
+    labels = np.zeros(30)
+    labels[[0, 1, 15, 16]] = [-1, 1, 1, 1]
+    return points, labels
+
+
+def affinity(points: np.ndarray, gamma: float) -> np.ndarray:
+    return np.exp(-gamma * ((points[:, None] - points) ** 2).sum(axis=2))
+
+
+def test_propagation_solves_the_harmonic_equations(clusters):
+    # Zhu et al. 2003: given labels stay, every other score is the mean of its neighbours'.
+    points, labels = clusters
+    P = affinity(points, 0.8)
+    P /= P.sum(axis=1, keepdims=True)
+    silent, given = labels == 0, labels != 0
+    expected = labels.copy()
+    expected[silent] = np.linalg.solve(
+        np.eye(silent.sum()) - P[np.ix_(silent, silent)], P[np.ix_(silent, given)] @ labels[given]
+    )
+    result = label_propagation(points, labels, gamma=0.8, tol=1e-9, max_iter=10_000)
+    assert result.converged
+    # The last change was 1e-9 and every next one is 0.954 of it (the largest eigenvalue of P among
+    # silent points): 2e-8 in sum.
+    np.testing.assert_allclose(result.scores, expected, atol=3e-8)
+
+
+def test_spreading_has_its_closed_form(clusters):
+    # Zhou et al. 2004: F = (1 - alpha) (I - alpha S)^-1 Y with S = D^-1/2 K D^-1/2, K_ii = 0.
+    points, labels = clusters
+    K = affinity(points, 0.8) - np.eye(30)
+    degree = np.sqrt(K.sum(axis=1))
+    S = K / degree / degree[:, None]
+    Y = np.column_stack([labels < 0, labels > 0])
+    F = np.linalg.solve(np.eye(30) - 0.6 * S, Y)
+    result = label_spreading(points, labels, gamma=0.8, alpha=0.6, tol=1e-12)
+    assert result.converged
+    # The last change was 1e-12 and every next one is 0.6 of it; both shares of a point, by whose
+    # sum it is divided, add up to 0.01 at least.
+    np.testing.assert_allclose(result.scores, (F[:, 1] - F[:, 0]) / F.sum(axis=1), atol=1e-9)
+
+
+@pytest.mark.parametrize("method", [label_spreading, label_propagation])
+def test_neighbours_carry_labels_along_a_curve(method):
+    # Two concentric circles: the nearest label in the plane is often the wrong one.
+    angle = np.arange(60) * 2 * math.pi / 60
+    circle = np.column_stack([np.cos(angle), np.sin(angle)])
+    points = np.concatenate([circle, 1.5 * circle])
+    classes = np.repeat([-1, 1], 60)
+    labels = np.zeros(120)
+    labels[0], labels[90] = -1, 1
+    result = method(points, labels, kernel="knn", n_neighbors=3, tol=0, max_iter=100)
+    np.testing.assert_array_equal(np.sign(result.scores), classes)
+
+
+@pytest.mark.parametrize("method", [label_spreading, label_propagation])
+def test_an_unfinished_iteration_is_reported_and_unreached_points_are_zero(method):
+    # Warnings are errors here: scikit-learn's must not get through.
+    points = np.arange(10.0)[:, None]
+    labels = np.array([-1, 0, 0, 0, 0, 0, 0, 0, 0, 1])
+    result = method(points, labels, kernel="knn", n_neighbors=3, max_iter=2)
+    assert not result.converged
+    assert result.n_iterations == 2
+    np.testing.assert_array_equal(np.sign(result.scores), [-1, -1, -1, 0, 0, 0, 0, 1, 1, 1])
+    finished = method(points, labels, kernel="knn", n_neighbors=3)
+    assert finished.converged
+    assert 2 < finished.n_iterations < 1000
+
+
+@pytest.mark.parametrize("method", [label_spreading, label_propagation])
+def test_spreading_from_fewer_than_two_classes(method, clusters):
+    points, labels = clusters
+    assert not method(points, np.zeros(30)).scores.any()
+    for label in (-1, 1):
+        only = np.where(labels == label, labels, 0)
+        np.testing.assert_array_equal(method(points, only, gamma=0.8).scores, [label] * 30)

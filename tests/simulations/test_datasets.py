@@ -1,0 +1,356 @@
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy.spatial import ConvexHull, Delaunay
+from scipy.spatial.distance import cdist
+from scipy.stats import chisquare
+
+from circuits.lift import SphereLift
+from simulations import datasets
+from simulations.datasets import (
+    ARCS_ANGLES,
+    ARCS_GAP,
+    ARCS_LENGTH,
+    ARCS_LIFT,
+    MOONS_LIFT,
+    ROLL_ANGLES,
+    ROLL_GAP,
+    ROLL_LENGTH,
+    ROLL_LIFT,
+    ROLL_PITCH,
+    SQUARE_LIFT,
+    chessboard,
+    first_of_each_class,
+    position_on_arcs,
+    position_on_moons,
+    roll,
+    spiral_arcs,
+    swiss_roll,
+    two_moons,
+    unit_square,
+)
+
+# Of all seeds one in a thousand would fail such a test on a perfect generator; this one does not.
+SIGNIFICANCE = 1e-3
+SEED = 20240607
+
+
+@pytest.fixture
+def rng() -> np.random.Generator:
+    return np.random.default_rng(SEED)
+
+
+def spiral(pitch: float, angles: tuple[float, float], n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Angles and plane points of r = pitch * theta, equally spaced in angle."""
+    theta = np.linspace(*angles, n)
+    return theta, pitch * theta[:, None] * np.column_stack([np.cos(theta), np.sin(theta)])
+
+
+def polyline_length(points: np.ndarray) -> np.ndarray:
+    """Length along a curve up to each of its points, by adding chords."""
+    chords = np.linalg.norm(np.diff(points, axis=0), axis=1)
+    return np.concatenate([[0], chords.cumsum()])
+
+
+# Swiss roll
+
+
+def test_roll_is_uniform_in_area(rng):
+    # Cells of equal angle, not of equal arc length, so that the oracle does not share the
+    # generator's parametrisation; their areas come from chords.
+    points, _ = swiss_roll(20_000, rng)
+    theta, curve = spiral(ROLL_PITCH, ROLL_ANGLES, 10_001)
+    length = polyline_length(curve)[:: 10_000 // 10]
+    area = np.outer(np.diff(length), np.full(5, 1 / 5)) / length[-1]
+    radius = np.hypot(points[:, 0], points[:, 2])
+    counts, _, _ = np.histogram2d(
+        radius / ROLL_PITCH, points[:, 1], [theta[:: 10_000 // 10], np.linspace(0, 1, 6)]
+    )
+    assert counts.sum() == len(points)
+    # Cells differ in area: a roll uniform in angle, as often drawn, would not pass.
+    assert area.max() > 2.8 * area.min()
+    assert chisquare(counts.ravel(), area.ravel() * len(points)).pvalue > SIGNIFICANCE
+
+
+def test_unrolled_coordinates_are_those_of_the_points(rng):
+    points, unrolled = swiss_roll(500, rng)
+    theta, curve = spiral(ROLL_PITCH, ROLL_ANGLES, 20_001)
+    length = polyline_length(curve)
+    radius = np.hypot(points[:, 0], points[:, 2])
+    # Chords of angle d = 4e-4 fall short of their arcs by d^2/24 = 7e-9 of the length, and linear
+    # interpolation is off by at most d^2 a / 8 = 7e-10.
+    found = np.interp(radius / ROLL_PITCH, theta, length)
+    np.testing.assert_allclose(found, unrolled[:, 0], atol=3e-8)
+    np.testing.assert_array_equal(points[:, 1], unrolled[:, 1])
+
+
+def test_rolling_keeps_lengths():
+    s = np.linspace(0, ROLL_LENGTH, 20_001)
+    for height in (0.0, 1.0):
+        points = roll(np.column_stack([s, np.full_like(s, height)]))
+        # A chord of length d on a curve of radius 0.108 falls short of it by d^3 / (24 * 0.108^2):
+        # 4e-8 of the length with d = 1e-4.
+        np.testing.assert_allclose(polyline_length(points), s, atol=1e-7)
+
+
+def test_roll_is_a_spiral_between_its_angles():
+    points = roll(np.column_stack([np.linspace(0, ROLL_LENGTH, 200), np.zeros(200)]))
+    angle = np.unwrap(np.arctan2(points[:, 2], points[:, 0]))
+    angle += 2 * math.pi * round((ROLL_ANGLES[0] - angle[0]) / (2 * math.pi))
+    # Rounding only: Newton's method has converged.
+    np.testing.assert_allclose(angle[[0, -1]], ROLL_ANGLES, rtol=1e-13)
+    np.testing.assert_allclose(np.hypot(points[:, 0], points[:, 2]), ROLL_PITCH * angle, rtol=1e-13)
+
+
+def test_windings_are_further_apart_than_200_tiles_reach():
+    theta, curve = spiral(ROLL_PITCH, ROLL_ANGLES, 2001)
+    distance = cdist(curve, curve)
+    other_winding = np.abs(theta[:, None] - theta) > 1.5 * math.pi
+    closest = distance[other_winding].min()
+    # Between points 4e-3 rad or at most 1.6e-3 apart, the closest pair is missed by 3e-6.
+    assert closest == pytest.approx(0.2201, abs=1e-4)
+    assert pytest.approx(0.2239, abs=1e-4) == ROLL_GAP
+    five_deep = math.sqrt(5 * ROLL_LENGTH / (200 * math.pi))
+    assert five_deep == pytest.approx(0.126, abs=5e-4)
+    assert five_deep < 0.6 * closest
+
+
+# Chessboards
+
+
+@pytest.mark.parametrize(("size", "n_squares"), [(0.5, 8), (1 / 3, 18), (0.25, 32), (0.2, 50)])
+def test_chessboard_alternates_between_equally_many_squares(size, n_squares, rng):
+    across = round(1 / size)
+    corner = size * np.stack(
+        np.meshgrid(np.arange(2 * across), np.arange(across), indexing="ij"), axis=-1
+    )
+    board = chessboard((corner + size / 2).reshape(-1, 2), size).reshape(2 * across, across)
+    assert board.size == n_squares
+    assert board.sum() == 0
+    assert board[0, 0] == 1
+    assert (board[1:] == -board[:-1]).all()
+    assert (board[:, 1:] == -board[:, :-1]).all()
+    for _ in range(20):
+        # Away from the edges, where rounding decides.
+        within = rng.uniform(0.001, 0.999, corner.shape) * size
+        inside = chessboard((corner + within).reshape(-1, 2), size)
+        np.testing.assert_array_equal(inside, board.ravel())
+
+
+@pytest.mark.parametrize("size", [0.5, 1 / 3, 0.25, 0.2])
+def test_classes_on_the_roll_are_balanced(size, rng):
+    _, unrolled = swiss_roll(20_000, rng)
+    positive = (chessboard(unrolled, size) == 1).mean()
+    # Four standard deviations of a fair coin.
+    assert abs(positive - 0.5) < 4 * 0.5 / math.sqrt(20_000)
+
+
+@pytest.mark.parametrize("size", [0.0, -0.5, math.inf, math.nan])
+def test_chessboard_refuses_sizes_that_are_none(size):
+    with pytest.raises(ValueError, match="size must be finite and above 0"):
+        chessboard([[0.1, 0.1]], size)
+
+
+# Spiral arcs
+
+
+def test_points_lie_on_the_arc_of_their_class(rng):
+    points, classes = spiral_arcs(1000, 0.0, rng)
+    theta = np.linalg.norm(points, axis=1) * math.pi / ARCS_GAP
+    assert theta.min() >= ARCS_ANGLES[0]
+    assert theta.max() <= ARCS_ANGLES[1]
+    # Class +1 is turned by half a turn.
+    angle = theta + np.where(classes == 1, math.pi, 0)
+    on_arc = np.linalg.norm(points, axis=1)[:, None] * np.column_stack(
+        [np.cos(angle), np.sin(angle)]
+    )
+    np.testing.assert_allclose(points, on_arc, atol=1e-14)
+
+
+def test_arcs_are_uniform_in_length(rng):
+    points, classes = spiral_arcs(20_000, 0.0, rng)
+    theta, curve = spiral(ARCS_GAP / math.pi, ARCS_ANGLES, 10_001)
+    length = polyline_length(curve)
+    # Chords of angle 4e-4 fall short of their arcs by 7e-9.
+    assert length[-1] == pytest.approx(ARCS_LENGTH, rel=1e-7)
+    radius = np.linalg.norm(points, axis=1)
+    for label in (-1, 1):
+        counts, _ = np.histogram(
+            radius[classes == label] * math.pi / ARCS_GAP, theta[:: 10_000 // 20]
+        )
+        share = np.diff(length[:: 10_000 // 20]) / length[-1]
+        assert counts.sum() == 10_000
+        assert chisquare(counts, share * 10_000).pvalue > SIGNIFICANCE
+
+
+def test_arcs_come_half_and_half_in_random_order(rng):
+    _, classes = spiral_arcs(1001, 0.0, rng)
+    assert (classes == -1).sum() == 501
+    assert (classes == 1).sum() == 500
+    # Changes of class in a random order: mean n/2, standard deviation sqrt(n)/2; four of them.
+    changes = np.count_nonzero(np.diff(classes))
+    assert abs(changes - 500) < 4 * math.sqrt(1000) / 2
+
+
+def test_arcs_are_interleaved_and_apart():
+    _, minus = spiral(ARCS_GAP / math.pi, ARCS_ANGLES, 2001)
+    plus = -minus
+    # The inner end of either arc is within the convex hull of the other: no line separates them.
+    assert Delaunay(minus[ConvexHull(minus).vertices]).find_simplex(plus[:1])[0] >= 0
+    # Where a ray meets both arcs, they are the gap apart: half a turn later on a spiral.
+    assert np.linalg.norm(minus[-1]) - np.linalg.norm(minus[0]) > ARCS_GAP
+    # Points 2e-3 rad apart miss the closest pair by less than 1e-6.
+    assert cdist(minus, plus).min() == pytest.approx(0.4661, abs=1e-4)
+    five_deep = 5 * 2 * ARCS_LENGTH / (2 * 40)
+    assert five_deep == pytest.approx(0.288, abs=5e-4)
+
+
+def test_noise_is_gaussian_of_the_given_width():
+    clean, _ = spiral_arcs(5000, 0.0, np.random.default_rng(SEED))
+    noisy, _ = spiral_arcs(5000, 0.03, np.random.default_rng(SEED))
+    offset = (noisy - clean) / 0.03
+    # The mean square of n standard normals has a standard deviation of sqrt(2/n); four of them.
+    assert abs((offset**2).mean() - 1) < 4 * math.sqrt(2 / offset.size)
+    assert abs(offset.mean()) < 4 / math.sqrt(offset.size)
+
+
+def test_position_on_arcs_is_arc_length(rng):
+    points, classes = spiral_arcs(1000, 0.0, rng)
+    theta, curve = spiral(ARCS_GAP / math.pi, ARCS_ANGLES, 10_001)
+    length = polyline_length(curve) / ARCS_LENGTH
+    along = np.interp(np.linalg.norm(points, axis=1) * math.pi / ARCS_GAP, theta, length)
+    # Positions come on a grid of 1/5000, half a spacing away at most.
+    np.testing.assert_allclose(
+        position_on_arcs(points), np.where(classes == 1, along, along - 1), atol=1.01e-4
+    )
+
+
+def test_position_on_arcs_survives_noise(rng):
+    points, classes = spiral_arcs(1000, 0.03, rng)
+    np.testing.assert_array_equal(np.sign(position_on_arcs(points)), classes)
+
+
+# Unit square
+
+
+def test_square_is_uniform_apart_from_its_labels(rng):
+    points, labels = unit_square(20_000, 100, rng)
+    silent = points[labels == 0]
+    assert len(silent) == 20_000
+    counts, _, _ = np.histogram2d(*silent.T, bins=8, range=[(0, 1), (0, 1)])
+    assert counts.sum() == 20_000
+    assert chisquare(counts.ravel()).pvalue > SIGNIFICANCE
+
+
+@pytest.mark.parametrize("after", [0, 7, 20])
+def test_square_has_two_labels_near_opposite_corners(after, rng):
+    points, labels = unit_square(20, after, rng, inset=0.05)
+    assert points.shape == (22, 2)
+    assert np.flatnonzero(labels).tolist() == [after, after + 1]
+    assert points[labels == -1].tolist() == [[0.05, 0.05]]
+    assert points[labels == 1].tolist() == [[0.95, 0.95]]
+
+
+def test_either_class_of_the_square_can_be_labelled_first():
+    first = [unit_square(5, 0, np.random.default_rng(seed))[1][0] for seed in range(20)]
+    assert set(first) == {-1, 1}
+
+
+def test_square_refuses_labels_out_of_place(rng):
+    with pytest.raises(ValueError, match="after must lie between 0 and n_points=10, got 11"):
+        unit_square(10, 11, rng)
+    with pytest.raises(ValueError, match=r"inset must be at least 0 and below 0.5, got 0.5"):
+        unit_square(10, 0, rng, inset=0.5)
+
+
+# Two moons
+
+
+def test_moons_are_half_circles():
+    points, classes = two_moons(200, 0.0, np.random.default_rng(SEED))
+    center = np.where(classes[:, None] == 1, (1.0, 0.5), (0.0, 0.0))
+    np.testing.assert_allclose(np.linalg.norm(points - center, axis=1), 1, atol=1e-14)
+    # The upper moon opens downwards, the lower one upwards; rounding at the tips.
+    assert (classes * (points - center)[:, 1] < 1e-14).all()
+    assert classes.sum() == 0
+
+
+def test_position_on_moons_is_the_angle():
+    points, classes = two_moons(200, 0.0, np.random.default_rng(SEED))
+    # acos has half the digits near the tips, where it is steep.
+    angle = np.arccos(np.clip(points[:, 0] - (classes == 1), -1, 1)) / math.pi
+    expected = np.where(classes == 1, 1 - angle, angle - 1)
+    np.testing.assert_allclose(position_on_moons(points), expected, atol=1e-7)
+
+
+def test_noise_beyond_a_tip_of_a_moon_stays_at_that_tip():
+    beyond = np.array([(1.0, -0.02), (-1.0, -0.02), (0.0, 0.52), (2.0, 0.52)])
+    np.testing.assert_array_equal(position_on_moons(beyond), [-1, 0, 0, 1])
+
+
+def test_first_of_each_class_labels_one_point_per_class():
+    classes = np.array([1, -1, 1, 1, -1, 1])
+    assert first_of_each_class(classes, 0).tolist() == [1, -1, 0, 0, 0, 0]
+    assert first_of_each_class(classes, 2).tolist() == [0, 0, 1, 0, -1, 0]
+    with pytest.raises(ValueError, match="no point of class -1 from presentation 5 on"):
+        first_of_each_class(classes, 5)
+
+
+# All
+
+
+def moons(n: int, rng: np.random.Generator) -> np.ndarray:
+    return two_moons(n, 0.05, rng)[0]
+
+
+def arcs(n: int, rng: np.random.Generator) -> np.ndarray:
+    return spiral_arcs(n, 0.02, rng)[0]
+
+
+def sheet(n: int, rng: np.random.Generator) -> np.ndarray:
+    # The corners are the farthest points.
+    corners = [[0, 0], [0, 1], [ROLL_LENGTH, 0], [ROLL_LENGTH, 1]]
+    return np.concatenate([swiss_roll(n, rng)[0], roll(corners)])
+
+
+def square(n: int, rng: np.random.Generator) -> np.ndarray:
+    return np.concatenate([unit_square(n, 0, rng)[0], [[0, 0], [1, 1], [0, 1], [1, 0]]])
+
+
+@pytest.mark.parametrize(
+    ("make", "lift", "stretch"),
+    [
+        (moons, MOONS_LIFT, 1.27),
+        (arcs, ARCS_LIFT, 1.13),
+        (sheet, ROLL_LIFT, 1.104),
+        (square, SQUARE_LIFT, 1.134),
+    ],
+)
+def test_lifts_hold_their_data_with_little_distortion(make, lift: SphereLift, stretch, rng):
+    points = make(400, rng)
+    x = lift.radius * lift(points)
+    pairs = np.triu_indices(len(points), 1)
+    near = cdist(points, points)[pairs]
+    ratio = cdist(x, x)[pairs][near < 0.2] / near[near < 0.2]
+    # Lifting never shortens; 1e-9 is the rounding of distances down to 1e-6.
+    assert ratio.min() > 1 - 1e-9
+    assert ratio.max() < stretch
+
+
+@pytest.mark.parametrize("make", [moons, arcs, sheet, square])
+def test_generators_depend_on_nothing_but_their_generator(make):
+    rng = np.random.default_rng(SEED)
+    first, second = make(50, rng), make(50, rng)
+    np.testing.assert_array_equal(first, make(50, np.random.default_rng(SEED)))
+    assert not np.array_equal(first, second)
+
+
+def test_spiral_angle_inverts_spiral_length():
+    theta = np.concatenate([[0.0], np.geomspace(1e-6, 1e3, 100)])
+    # A few roundings.
+    np.testing.assert_allclose(
+        datasets._spiral_angle(datasets._spiral_length(theta)), theta, rtol=1e-14
+    )
