@@ -55,13 +55,16 @@ def plot_readout(run: xr.Dataset, ax: Axes | None = None, readout: int = 0) -> A
     return ax
 
 
-def plot_weights(run: xr.Dataset, ax: Axes | None = None, readout: int = 0) -> Axes:
-    """Readout weights of the tiles, ordered along the manifold, at every snapshot."""
+def plot_weights(
+    run: xr.Dataset, ax: Axes | None = None, readout: int = 0, every: int = 100
+) -> Axes:
+    """Readout weights of the tiles, ordered along the manifold, at every 100th presentation."""
     ax = ax or plt.figure().add_subplot()
     position = tile_positions(run)
     order = np.argsort(position)
-    w = run["w_snapshots"].to_numpy()[:, readout][:, order]
-    times = run["snapshot_presentation"].to_numpy() + 1
+    shown = run["snapshot_presentation"].to_numpy() % every == every - 1
+    w = run["w_snapshots"].to_numpy()[shown][:, readout][:, order]
+    times = run["snapshot_presentation"].to_numpy()[shown] + 1
     colors = plt.get_cmap("cividis")(np.linspace(0.95, 0.05, len(times)))
     tiles = np.arange(1, len(order) + 1)
     for row, color in zip(w, colors, strict=True):

@@ -195,6 +195,13 @@ class Circuit(ABC):
 
         The circuit settles on every point as in a run, and is left as it was.
         """
+        return self._respond(points, progress)["y"]
+
+    def respond(self, points: ArrayLike, *, progress: bool | Progress = False) -> FloatArray:
+        """Settled tile rates h (T, m) for points, with frozen weights; see `predict`."""
+        return self._respond(points, progress)["h"]
+
+    def _respond(self, points: ArrayLike, progress: bool | Progress) -> dict[str, FloatArray]:
         points = as_points(points, self.lift.n_coordinates)
         state = self.state
         z = np.zeros((len(points), self.parameters.n_readouts))
@@ -202,7 +209,7 @@ class Circuit(ABC):
             arrays = self._present(state, self.lift(points), z, False, (), None, report)
         if self._state is not None:
             self._state.shown = state.shown
-        return arrays["y"]
+        return arrays
 
     @abstractmethod
     def _advance(self, state: CircuitState, task: Task) -> dict[str, FloatArray]:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import sys
 import time
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from circuits.errors import CircuitError
+from circuits.errors import CircuitError, InputError
+
+if TYPE_CHECKING:
+    from simulations.experiment import Claim
 
 app = typer.Typer(
     name="manifold-circuit",
@@ -44,13 +47,13 @@ def demo(engine: Engine = "auto", seed: Seed = 0, out: Out = Path("results/demo"
     stream = two_moons.make_stream(two_moons.Settings(), seed)
     circuit = ManifoldCircuit(stream.parameters, stream.lift, engine)
     started = time.perf_counter()
-    run = circuit.run(stream.points, stream.labels, snapshot_every=100, progress=True)
+    run = circuit.run(stream.points, stream.labels, snapshot_every=1, progress=True)
     seconds = time.perf_counter() - started
     run = two_moons.annotate(run, stream, seed)
     path = results.save(run, out / "two-moons.nc")
 
     reference = ReferenceCircuit(stream.parameters, stream.lift)
-    expected = reference.run(stream.points, stream.labels, snapshot_every=100, progress=True)
+    expected = reference.run(stream.points, stream.labels, snapshot_every=1, progress=True)
 
     # Drawing imports matplotlib; the result is safe by now.
     from analysis.agreement import largest_differences, signs_agree
@@ -74,6 +77,111 @@ def demo(engine: Engine = "auto", seed: Seed = 0, out: Out = Path("results/demo"
     print(f"predicted signs      {'all equal' if signs_agree(run, expected) else 'NOT all equal'}")
     for file in (path, *files):
         print(f"wrote                {file}")
+
+
+@app.command("list")
+def list_experiments() -> None:
+    """List the experiments.
+
+    Example: manifold-circuit list
+    """
+    from simulations.registry import EXPERIMENTS
+
+    for name, (_, _, title) in EXPERIMENTS.items():
+        print(f"{name:<24} {title}")
+
+
+Jobs = Annotated[int, typer.Option(help="Processes to use.", min=1)]
+Scheduler = Annotated[
+    str | None, typer.Option(help="Address of a running Dask scheduler to use instead.")
+]
+Changes = Annotated[
+    list[str] | None,
+    typer.Option("--set", help="key=value for any parameter of the circuit or the experiment."),
+]
+Quick = Annotated[bool, typer.Option(help="Reduced size: a minute for everything.")]
+ExperimentEngine = Annotated[
+    str, typer.Option(help="cpp_standalone, cython, numpy, reference or exact.")
+]
+
+
+@app.command()
+def run(
+    experiment: Annotated[str | None, typer.Argument(help="A name from 'list'.")] = None,
+    engine: ExperimentEngine = "cpp_standalone",
+    seed: Annotated[int, typer.Option(help="First seed; repeats count up.", min=0)] = 0,
+    repeats: Annotated[int | None, typer.Option(help="How many seeds.", min=1)] = None,
+    changes: Changes = None,
+    jobs: Jobs = 1,
+    scheduler: Scheduler = None,
+    out: Out = Path("results"),
+    quick: Quick = False,
+    source: Annotated[
+        Path | None, typer.Option("--from", help="Run a result file again, from itself.")
+    ] = None,
+) -> None:
+    """Run one experiment, save every run and the merged result, check its claims.
+
+    Finished runs are found again: an interrupted command goes on where it stopped.
+
+    Example: manifold-circuit run two-moons --repeats 5 --set mu=100 --set tau_h='10 ms' --jobs 2
+
+    Example: manifold-circuit run --from results/two-moons/seed-00000.nc --out results/again
+    """
+    from simulations import sweep
+    from simulations.registry import get_experiment
+
+    if source is not None:
+        path, difference = sweep.rerun(source, out)
+        same = "the same numbers" if difference == 0 else f"numbers that differ by {difference:.1e}"
+        print(f"{source} run again gives {same}")
+        print(f"wrote {path}")
+        return
+    if experiment is None:
+        raise InputError("name an experiment ('manifold-circuit list' shows them) or give --from")
+    chosen = get_experiment(experiment)
+    config = chosen.config(engine, sweep.parse_changes(changes or []), quick)
+    count = repeats or (chosen.quick_repeats if quick else chosen.repeats)
+    _, claims = sweep.run_experiment(config, chosen.seeds(count, seed), out, jobs, scheduler)
+    _print_claims(claims)
+    print(f"wrote {out / experiment}.nc and {out / experiment}/")
+
+
+@app.command()
+def reproduce(
+    engine: ExperimentEngine = "cpp_standalone",
+    jobs: Jobs = 2,
+    scheduler: Scheduler = None,
+    out: Out = Path("results/reproduce"),
+    quick: Quick = False,
+) -> None:
+    """Run every experiment of the paper; write results, figures and one table of claims.
+
+    Example: manifold-circuit reproduce --quick --jobs 2
+    """
+    from simulations import sweep
+    from simulations.registry import EXPERIMENTS, get_experiment
+
+    claims, times = [], {}
+    for name in EXPERIMENTS:
+        chosen = get_experiment(name)
+        config = chosen.config(engine, {}, quick)
+        count = chosen.quick_repeats if quick else chosen.repeats
+        started = time.perf_counter()
+        _, found = sweep.run_experiment(config, chosen.seeds(count), out, jobs, scheduler)
+        times[name] = time.perf_counter() - started
+        claims += found
+        _print_claims(found)
+    for path in sweep.save_claims(claims, out):
+        print(f"wrote {path}")
+    for name, seconds in times.items():
+        print(f"{name:<24} {seconds:7.1f} s")
+    print(f"{'all':<24} {sum(times.values()):7.1f} s")
+
+
+def _print_claims(claims: list[Claim]) -> None:
+    for claim in claims:
+        print(f"{'holds' if claim.holds else 'FAILS':<6} {claim.claim}: {claim.figure}")
 
 
 @app.command()

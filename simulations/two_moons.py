@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass
+from typing import ClassVar
 
+import numpy as np
 import xarray as xr
+from pydantic import Field
 
+from analysis.measures import accuracy, tile_positions
 from circuits.lift import FloatArray, SphereLift
 from circuits.parameters import CircuitParameters
+from simulations import experiment as base
+from simulations.baselines import label_propagation, label_spreading
 from simulations.datasets import (
     MOONS_LIFT,
     Classes,
@@ -16,16 +22,16 @@ from simulations.datasets import (
     position_on_moons,
     two_moons,
 )
+from simulations.experiment import Claim, Config, Experiment, Report, make_circuit, spread
 from simulations.results import code_revision
 
 
-@dataclass(frozen=True)
-class Settings:
-    """What defines the experiment besides the circuit's parameters."""
+class Settings(base.Settings):
+    """The data and its labels."""
 
-    n_points: int = 2000
-    noise: float = 0.05
-    label_after: int = 200
+    n_points: int = Field(default=2000, ge=10)
+    noise: float = Field(default=0.05, ge=0)
+    label_after: int = Field(default=200, ge=0)
     """Presentations before the first label: by then the tiles have separated the moons."""
 
 
@@ -39,7 +45,7 @@ class Stream:
     classes: Classes
     labels: Classes
     position: FloatArray
-    settings: Settings = field(default_factory=Settings)
+    settings: Settings
 
 
 def make_stream(
@@ -65,6 +71,85 @@ def annotate(run: xr.Dataset, stream: Stream, seed: int) -> xr.Dataset:
     ).assign_attrs(
         experiment="two-moons",
         seed=seed,
-        settings=json.dumps(asdict(stream.settings)),
+        settings=json.dumps(stream.settings.model_dump(mode="json")),
         code=code_revision(),
     )
+
+
+class TwoMoons(Experiment):
+    """Two labels, one pass."""
+
+    name: ClassVar = "two-moons"
+    title: ClassVar = "Two moons are told apart from two labels"
+    figure: ClassVar = "Fig. 2"
+    settings_class: ClassVar = Settings
+    parameters: ClassVar = CircuitParameters()
+    lift: ClassVar = MOONS_LIFT
+    repeats: ClassVar = 20
+    quick_repeats: ClassVar = 3
+
+    def simulate(self, config: Config, seed: int, report: Report) -> xr.Dataset:
+        """The run itself, with snapshots of the weights after every presentation."""
+        assert isinstance(config.settings, Settings)
+        stream = make_stream(config.settings, seed, config.parameters)
+        circuit = make_circuit(config.engine, config.parameters, stream.lift)
+        run = circuit.run(stream.points, stream.labels, snapshot_every=1)
+        run = annotate(run, stream, seed)
+        report("baselines")
+        shown = stream.labels != 0
+        offline = {
+            name: accuracy(
+                method(stream.points, stream.labels, max_iter=200).scores[~shown],
+                stream.classes[~shown],
+            )
+            for name, method in (
+                ("label_spreading", label_spreading),
+                ("label_propagation", label_propagation),
+            )
+        }
+        return run.assign(
+            offline_accuracy=("offline_method", list(offline.values())),
+        ).assign_coords(offline_method=list(offline))
+
+    def claims(self, merged: xr.Dataset) -> list[Claim]:
+        """Zero before labels, right afterwards, weights of one sign per moon."""
+        before, right, signs = [], [], []
+        half = merged.sizes["presentation"] // 2
+        for _, run in merged.groupby("repeat"):
+            one = run.squeeze("repeat", drop=True)
+            y, classes = one["y"].to_numpy()[:, 0], one["classes"].to_numpy()
+            first = np.flatnonzero(one["labels"].to_numpy()[:, 0])[0]
+            before.append(np.abs(y[:first]).max())
+            right.append(accuracy(y[half:], classes[half:]))
+            position = tile_positions(one)
+            known = np.isfinite(position)
+            w = one["w"].to_numpy()[0]
+            signs.append(np.mean(np.sign(w[known]) == np.sign(position[known])))
+        offline = merged["offline_accuracy"]
+        others = ", ".join(
+            f"{name} {spread(offline.sel(offline_method=name))}"
+            for name in offline["offline_method"].to_numpy()
+        )
+        return [
+            Claim(
+                "the readout is silent until the first label",
+                "the output is zero until labeled points arrive",
+                f"largest |y| before the first label {max(before):.1e}",
+                max(before) == 0,
+            ),
+            Claim(
+                "two labels suffice",
+                "the responses stabilize to correct values: 1 for green, -1 for blue",
+                f"accuracy on the second half {spread(right)}, worst {min(right):.3f} of "
+                f"{len(right)} seeds (offline, all points: {others})",
+                min(right) >= 0.99,
+            ),
+            Claim(
+                "weights take the sign of their moon",
+                "all synapses corresponding to 'green moon' get positive weights and, all 'blue' "
+                "ones - negative weights",
+                f"share of tiles with the sign of their moon {spread(signs)}, "
+                f"worst {min(signs):.3f}",
+                min(signs) == 1,
+            ),
+        ]

@@ -1,0 +1,157 @@
+"""Semi- against fully supervised online learning on chessboards: the paper's Fig. 3, centre."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+import xarray as xr
+from pydantic import Field
+
+from simulations import experiment as base
+from simulations.baselines import OnlineLogistic, label_spreading
+from simulations.chessboards import BOARDS, PARAMETERS, board_names, choose, roll_with_boards
+from simulations.datasets import ROLL_LIFT
+from simulations.experiment import (
+    Claim,
+    Config,
+    Experiment,
+    Report,
+    error_rate,
+    make_circuit,
+    reported,
+    spread,
+)
+
+
+class Settings(base.Settings):
+    """The data, its labels, and the values each method chooses from."""
+
+    n_points: int = Field(default=2000, ge=300)
+    boards: tuple[float, ...] = BOARDS
+    label_counts: tuple[int, ...] = (50, 100, 200)
+    mu_grid: tuple[float, ...] = (1, 3, 5, 10, 20, 50, 100, 1000)
+    rate_grid: tuple[float, ...] = (0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30)
+    gamma_grid: tuple[float, ...] = (50, 100, 200, 500)
+
+
+class ChessboardSupervision(Experiment):
+    """Both classifiers read the same tiling layer; one also learns from unlabelled points."""
+
+    name: ClassVar = "chessboard-supervision"
+    title: ClassVar = "Unlabelled points help: semi- against fully supervised, online"
+    figure: ClassVar = "Fig. 3 centre"
+    settings_class: ClassVar = Settings
+    parameters: ClassVar = PARAMETERS
+    lift: ClassVar = ROLL_LIFT
+    selection_repeats: ClassVar = 5
+    quick: ClassVar = {"n_points": 600, "label_counts": (50, 100), "mu_grid": (3, 10, 30)}
+
+    def simulate(self, config: Config, seed: int, report: Report) -> xr.Dataset:
+        """All boards, numbers of labels and values of mu are readouts of one simulation."""
+        settings = config.settings
+        assert isinstance(settings, Settings)
+        rng = np.random.default_rng(seed)
+        points, unrolled, classes = roll_with_boards(settings.n_points, settings.boards, rng)
+        masks = np.zeros((len(settings.label_counts), len(points)), dtype=int)
+        for mask, count in zip(masks, settings.label_counts, strict=True):
+            mask[rng.permutation(len(points))[:count]] = 1
+        # (point, board, number of labels): what each label channel carries.
+        labels = classes.T[:, :, None] * masks.T[:, None, :]
+        shape = (*labels.shape[1:], len(settings.mu_grid))
+        many = np.repeat(labels[..., None], shape[-1], axis=3).reshape(len(points), -1)
+        mu = np.broadcast_to(settings.mu_grid, shape).ravel()
+        parameters = config.parameters.replace(n_readouts=many.shape[1], mu=mu)
+        run = make_circuit(config.engine, parameters, self.lift).run(points, many)
+        y = run["y"].to_numpy().reshape(len(points), *shape)
+        report("baselines")
+        found = {
+            "circuit": y,
+            "logistic": self._logistic(run["h"].to_numpy(), labels, settings.rate_grid),
+            "spreading": self._spreading(points, labels, settings.gamma_grid),
+        }
+        errors = {
+            name: self._errors(scores, classes, masks.astype(bool))
+            for name, scores in found.items()
+        }
+        grids = {"circuit": "mu", "logistic": "rate", "spreading": "gamma"}
+        result = xr.Dataset(
+            {
+                f"{name}_error": (("board", "n_labels", grids[name]), value)
+                for name, value in errors.items()
+            },
+            coords={
+                "board": board_names(settings.boards),
+                "n_labels": list(settings.label_counts),
+                "mu": list(settings.mu_grid),
+                "rate": list(settings.rate_grid),
+                "gamma": list(settings.gamma_grid),
+            },
+            attrs=run.attrs,
+        )
+        return result.assign(
+            points=(("presentation", "coordinate"), points),
+            unrolled=(("presentation", "side"), unrolled),
+            classes=(("board", "presentation"), classes),
+        )
+
+    @staticmethod
+    def _logistic(h: np.ndarray, labels: np.ndarray, rates: tuple[float, ...]) -> np.ndarray:
+        shape = (*labels.shape[1:], len(rates))
+        many = np.repeat(labels[..., None], shape[-1], axis=3).reshape(len(h), -1)
+        learner = OnlineLogistic(h.shape[1], np.broadcast_to(rates, shape).ravel())
+        return learner.run(h, many).reshape(len(h), *shape)
+
+    @staticmethod
+    def _spreading(points: np.ndarray, labels: np.ndarray, gammas: tuple[float, ...]) -> np.ndarray:
+        scores = np.empty((*labels.shape, len(gammas)))
+        for board, count in np.ndindex(labels.shape[1:]):
+            for g, gamma in enumerate(gammas):
+                found = label_spreading(points, labels[:, board, count], gamma=gamma)
+                scores[:, board, count, g] = found.scores
+        return scores
+
+    @staticmethod
+    def _errors(scores: np.ndarray, classes: np.ndarray, masks: np.ndarray) -> np.ndarray:
+        """Error on the unlabelled points."""
+        errors = np.empty(scores.shape[1:])
+        for board, count in np.ndindex(scores.shape[1:3]):
+            silent = ~masks[count]
+            errors[board, count] = error_rate(
+                scores[silent, board, count], classes[board][silent][:, None]
+            )
+        return errors
+
+    def claims(self, merged: xr.Dataset) -> list[Claim]:
+        """Error of the circuit against logistic regression, each at its best, cell by cell."""
+        best = chosen_errors(merged)
+        gain = best["logistic"] - best["circuit"]
+        mean, sd = gain.mean("repeat"), gain.std("repeat", ddof=1)
+        n = gain.sizes["repeat"]
+        better = mean > 2 * sd / np.sqrt(n)
+        worse = mean < -2 * sd / np.sqrt(n)
+        cells = ", ".join(
+            f"{board}/{int(count)}: {spread(best['circuit'].sel(board=board, n_labels=count))} vs "
+            f"{spread(best['logistic'].sel(board=board, n_labels=count))}"
+            for board in gain["board"].to_numpy()
+            for count in gain["n_labels"].to_numpy()
+        )
+        return [
+            Claim(
+                "the semi-supervised circuit beats the supervised classifier",
+                "the semi-supervised neural network performs better than the supervised classifier",
+                f"better by more than two standard errors in {int(better.sum())} of "
+                f"{better.size} cells, worse in {int(worse.sum())} (error, board/labels: {cells})",
+                bool(better.all()),
+            )
+        ]
+
+
+def chosen_errors(merged: xr.Dataset) -> dict[str, xr.DataArray]:
+    """Errors (repeat, board, n_labels) of each method at the value chosen on other repeats."""
+    grids = {"circuit": "mu", "logistic": "rate", "spreading": "gamma"}
+    shown = reported(merged)
+    return {
+        name: shown[f"{name}_error"].sel({grid: choose(merged, f"{name}_error", grid)})
+        for name, grid in grids.items()
+    }

@@ -1,0 +1,167 @@
+"""What an experiment is: a stream for every seed, a simulation, claims checked on the result."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+import xarray as xr
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from circuits import CircuitParameters, ManifoldCircuit, ReferenceCircuit, SphereLift
+from circuits.base import Circuit
+from circuits.errors import InputError, ParameterError
+from circuits.lift import FloatArray
+
+ENGINES = ("cpp_standalone", "cython", "numpy", "reference", "exact", "auto")
+SELECTION_SEED = 10_000
+"""Seeds from here on are for choosing hyperparameters; those that are reported are below."""
+
+Report = Callable[[str], None]
+
+
+def make_circuit(
+    engine: str, parameters: CircuitParameters, lift: SphereLift, tile_centers: Any = None
+) -> Circuit:
+    """A circuit on Brian2, or one of the two NumPy solvers, by name."""
+    if engine not in ENGINES:
+        raise InputError(f"there is no engine {engine!r}: use {', '.join(ENGINES)}")
+    if engine == "reference":
+        return ReferenceCircuit(parameters, lift, tile_centers=tile_centers)
+    if engine == "exact":
+        return ReferenceCircuit(parameters, lift, settling="exact", tile_centers=tile_centers)
+    return ManifoldCircuit(parameters, lift, engine, tile_centers=tile_centers)
+
+
+class Settings(BaseModel):
+    """What defines an experiment besides the circuit's parameters."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+@dataclass(frozen=True)
+class Config:
+    """Everything that, with a seed, determines a result."""
+
+    experiment: str
+    engine: str
+    parameters: CircuitParameters
+    settings: Settings
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values, as stored in results."""
+        return {
+            "experiment": self.experiment,
+            "engine": self.engine,
+            "parameters": self.parameters.as_dict(),
+            "settings": self.settings.model_dump(mode="json"),
+        }
+
+    def fingerprint(self) -> str:
+        """A digest of it all: two results with the same one and the same seed are the same."""
+        text = json.dumps(self.as_dict(), sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A statement of the paper and what we found."""
+
+    claim: str
+    paper: str
+    """The paper's words."""
+    figure: str
+    """Our number, with its spread."""
+    holds: bool
+    experiment: str = field(default="")
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values."""
+        return asdict(self) | {"holds": bool(self.holds)}
+
+
+class Experiment(ABC):
+    """One of the paper's numerical experiments."""
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+    figure: ClassVar[str]
+    """The paper's figure (or equation) it reproduces."""
+    settings_class: ClassVar[type[Settings]]
+    parameters: ClassVar[CircuitParameters]
+    lift: ClassVar[SphereLift]
+    repeats: ClassVar[int] = 10
+    selection_repeats: ClassVar[int] = 0
+    """Repeats on other seeds, on which hyperparameters are chosen."""
+    quick: ClassVar[dict[str, Any]] = {}
+    quick_repeats: ClassVar[int] = 2
+
+    def config(self, engine: str, changes: dict[str, Any], quick: bool = False) -> Config:
+        """The experiment's configuration with some values changed, by name."""
+        if engine not in ENGINES:
+            raise InputError(f"there is no engine {engine!r}: use {', '.join(ENGINES)}")
+        changes = ({**self.quick} if quick else {}) | changes
+        own = {key: changes.pop(key) for key in list(changes) if key in self._setting_names()}
+        unknown = [key for key in changes if key not in self.parameters.as_dict()]
+        if unknown:
+            known = sorted([*self._setting_names(), *self.parameters.as_dict()])
+            raise ParameterError(
+                f"{self.name} has no parameter {unknown[0]!r}: it has {', '.join(known)}"
+            )
+        try:
+            settings = self.settings_class(**own)
+        except ValidationError as error:
+            first = error.errors()[0]
+            place = ".".join(map(str, first["loc"]))
+            raise ParameterError(f"{place}: {first['msg']}, got {first['input']!r}") from None
+        return Config(self.name, engine, self.parameters.replace(**changes), settings)
+
+    def _setting_names(self) -> list[str]:
+        return list(self.settings_class.model_fields)
+
+    def seeds(self, repeats: int, first: int = 0) -> list[int]:
+        """Seeds of the repeats that are reported and of those on which values are chosen."""
+        chosen = min(self.selection_repeats, repeats)
+        return [first + i for i in range(repeats)] + [
+            SELECTION_SEED + first + i for i in range(chosen)
+        ]
+
+    @abstractmethod
+    def simulate(self, config: Config, seed: int, report: Report) -> xr.Dataset:
+        """One repeat. ``report`` takes a word on what is being done."""
+
+    @abstractmethod
+    def claims(self, merged: xr.Dataset) -> list[Claim]:
+        """The paper's claims, checked on the merged repeats."""
+
+
+def reported(merged: xr.Dataset) -> xr.Dataset:
+    """The repeats that are reported."""
+    return merged.isel(repeat=np.flatnonzero(merged["seed"].values < SELECTION_SEED))
+
+
+def selection(merged: xr.Dataset) -> xr.Dataset:
+    """The repeats on which values are chosen."""
+    return merged.isel(repeat=np.flatnonzero(merged["seed"].values >= SELECTION_SEED))
+
+
+def error_rate(y: FloatArray, classes: Any) -> FloatArray:
+    """Share of wrong signs along the first axis; silence (exactly zero) is half an error, as a
+    coin flip would be."""
+    signs = np.sign(y)
+    wrong = (signs != np.asarray(classes)) * 1.0
+    result: FloatArray = np.where(signs == 0, 0.5, wrong).mean(axis=0)
+    return result
+
+
+def spread(values: Any) -> str:
+    """Mean and standard deviation of repeats as text."""
+    array = np.asarray(values, dtype=float)
+    if array.size < 2:
+        return f"{array.mean():.3f}"
+    return f"{array.mean():.3f} ± {array.std(ddof=1):.3f}"

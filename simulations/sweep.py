@@ -1,0 +1,225 @@
+"""Running the repeats of experiments: in processes of this machine or on a Dask cluster.
+
+A repeat is a function of a configuration and a seed that returns a data set. Whoever computes it,
+it is saved here, as soon as it arrives; what is already there and was made from the same
+configuration is not computed again.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from tqdm import tqdm
+
+from circuits import CircuitParameters
+from circuits.base import versions
+from circuits.errors import InputError, UnsettledWarning
+from simulations import results
+from simulations.experiment import Claim, Config
+from simulations.registry import get_experiment
+
+
+@dataclass(frozen=True)
+class Job:
+    """One repeat: plain values only, so that it can travel."""
+
+    config: dict[str, Any]
+    seed: int
+
+
+def config_from(values: dict[str, Any]) -> Config:
+    """A configuration from its plain values."""
+    experiment = get_experiment(values["experiment"])
+    return Config(
+        values["experiment"],
+        values["engine"],
+        CircuitParameters(**values["parameters"]),
+        experiment.settings_class(**values["settings"]),
+    )
+
+
+def run_job(job: Job) -> xr.Dataset:
+    """Compute one repeat."""
+    config = config_from(job.config)
+    started = time.perf_counter()
+    with warnings.catch_warnings():
+        # The share is in the result, where the tables show it; forty warnings would not help.
+        warnings.simplefilter("ignore", UnsettledWarning)
+        dataset = get_experiment(config.experiment).simulate(config, job.seed, lambda word: None)
+    return dataset.assign_attrs(
+        experiment=config.experiment,
+        config=json.dumps(job.config),
+        fingerprint=config.fingerprint(),
+        engine=dataset.attrs.get("engine", config.engine),
+        seed=job.seed,
+        seconds=time.perf_counter() - started,
+        versions=json.dumps(versions()),
+        code=results.code_revision(),
+    )
+
+
+def job_path(out: Path, experiment: str, seed: int) -> Path:
+    """Where a repeat is kept."""
+    return out / experiment / f"seed-{seed:05d}.nc"
+
+
+def finished(out: Path, config: Config, seeds: list[int]) -> list[int]:
+    """Seeds whose results are there, whole, and made from this configuration."""
+    found = []
+    for seed in seeds:
+        path = job_path(out, config.experiment, seed)
+        try:
+            with xr.open_dataset(path, engine="h5netcdf") as dataset:
+                if dataset.attrs.get("fingerprint") == config.fingerprint():
+                    found.append(seed)
+        except (OSError, ValueError, KeyError):
+            continue
+    return found
+
+
+def run_experiment(
+    config: Config,
+    seeds: list[int],
+    out: Path,
+    jobs: int = 1,
+    scheduler: str | None = None,
+) -> tuple[xr.Dataset, list[Claim]]:
+    """Run an experiment's repeats, merge them into one file, and check its claims."""
+    experiment = get_experiment(config.experiment)
+    done = finished(out, config, seeds)
+    if done:
+        print(f"{config.experiment}: {len(done)} of {len(seeds)} runs were finished before")
+    todo = [Job(config.as_dict(), seed) for seed in seeds if seed not in done]
+    with tqdm(total=len(seeds), initial=len(done), desc=config.experiment, unit="run") as bar:
+        for dataset in compute(todo, jobs, scheduler):
+            results.save(dataset, job_path(out, config.experiment, dataset.attrs["seed"]))
+            bar.update()
+    merged = merge([results.load(job_path(out, config.experiment, seed)) for seed in seeds])
+    claims = [
+        Claim(**(claim.as_dict() | {"experiment": config.experiment}))
+        for claim in experiment.claims(merged)
+    ]
+    merged.attrs |= {
+        "claims": json.dumps([claim.as_dict() for claim in claims]),
+        "experiment": config.experiment,
+    }
+    results.save(merged, out / f"{config.experiment}.nc")
+    return merged, claims
+
+
+def compute(todo: list[Job], jobs: int, scheduler: str | None) -> Iterator[xr.Dataset]:
+    """The results of jobs, in the order they are finished."""
+    if scheduler is not None:
+        yield from _on_cluster(todo, scheduler)
+    elif jobs == 1 or len(todo) <= 1:
+        yield from map(run_job, todo)
+    else:
+        from joblib import Parallel, delayed
+
+        # The simulation is a process of its own; threads of BLAS would only fight for its core.
+        parallel = Parallel(
+            n_jobs=jobs, return_as="generator_unordered", pre_dispatch="2*n_jobs", batch_size=1
+        )
+        yield from parallel(delayed(run_job)(job) for job in todo)
+
+
+def _on_cluster(todo: list[Job], address: str) -> Iterator[xr.Dataset]:
+    """The same on a running Dask cluster; a job whose worker dies is given to another one."""
+    try:
+        from distributed import Client, as_completed
+    except ImportError:
+        raise InputError(
+            "--scheduler needs dask.distributed: pip install 'manifold-circuit[cluster]'"
+        ) from None
+    try:
+        client = Client(address, timeout=10)
+    except (OSError, ValueError) as error:
+        raise InputError(f"there is no Dask scheduler at {address}: {error}") from None
+    with client:
+        futures = [client.submit(run_job, job, pure=False, retries=2) for job in todo]
+        for future in as_completed(futures):
+            yield future.result()
+            future.release()
+
+
+def merge(datasets: list[xr.Dataset]) -> xr.Dataset:
+    """Repeats along a dimension ``repeat``, with their seeds; attributes that all share stay."""
+    if not datasets:
+        raise InputError("there are no runs to merge")
+    seeds = [int(dataset.attrs["seed"]) for dataset in datasets]
+    seconds = [float(dataset.attrs["seconds"]) for dataset in datasets]
+    merged = xr.concat(
+        datasets,
+        dim="repeat",
+        combine_attrs="drop_conflicts",
+        data_vars="all",
+        coords="minimal",
+        compat="override",
+        join="exact",
+    )
+    merged = merged.assign_coords(seed=("repeat", seeds), run_seconds=("repeat", seconds))
+    merged.attrs["seconds"] = float(np.sum(seconds))
+    return merged
+
+
+def rerun(path: Path, out: Path) -> tuple[Path, float]:
+    """Run a saved result again from what it says of itself: the new file, and how far it differs.
+
+    The difference is the largest over all variables; 0.0 means the same numbers.
+    """
+    old = results.load(path)
+    if "config" not in old.attrs or "seed" not in old.attrs:
+        raise InputError(
+            f"{path} does not say how it was made: only results of 'run' can be re-run"
+        )
+    job = Job(json.loads(old.attrs["config"]), int(old.attrs["seed"]))
+    new = run_job(job)
+    differences = [
+        float(np.nanmax(np.abs(new[name].to_numpy().astype(float) - old[name].to_numpy())))
+        for name in old.data_vars
+        if old[name].size and np.issubdtype(old[name].dtype, np.number)
+    ]
+    saved = results.save(new, job_path(out, job.config["experiment"], job.seed))
+    return saved, max(differences, default=0.0)
+
+
+def claims_table(claims: list[Claim]) -> str:
+    """Claims as a Markdown table."""
+    lines = ["| experiment | claim | the paper's words | our figure | holds |"]
+    lines.append("| --- | --- | --- | --- | --- |")
+    for claim in claims:
+        cells = (claim.experiment, claim.claim, f"“{claim.paper}”", claim.figure)
+        text = " | ".join(cell.replace("|", "\\|") for cell in cells)
+        lines.append(f"| {text} | {'yes' if claim.holds else '**no**'} |")
+    return "\n".join(lines) + "\n"
+
+
+def save_claims(claims: list[Claim], out: Path) -> list[Path]:
+    """Write claims as JSON and as a Markdown table."""
+    out.mkdir(parents=True, exist_ok=True)
+    paths = [out / "claims.json", out / "claims.md"]
+    paths[0].write_text(json.dumps([claim.as_dict() for claim in claims], indent=1))
+    paths[1].write_text(claims_table(claims), encoding="utf-8")
+    return paths
+
+
+def parse_changes(items: list[str]) -> dict[str, Any]:
+    """``key=value`` pairs as given on the command line; values are JSON where they can be."""
+    changes: dict[str, Any] = {}
+    for item in items:
+        key, separator, text = item.partition("=")
+        if not separator or not key:
+            raise InputError(f"--set takes key=value, got {item!r}")
+        try:
+            changes[key.strip()] = json.loads(text)
+        except json.JSONDecodeError:
+            changes[key.strip()] = text.strip()
+    return changes
