@@ -21,6 +21,7 @@ from simulations.experiment import (
     make_circuit,
     reported,
     spread,
+    standard_error,
 )
 
 
@@ -105,8 +106,7 @@ class ChessboardOffline(Experiment):
         best = chosen_errors(merged)
         coarse = {name: error.isel(board=0) for name, error in best.items()}
         ahead = coarse["offline"] - coarse["online"]
-        n = ahead.sizes["repeat"]
-        lead = ahead.mean("repeat") / (ahead.std("repeat", ddof=1) / np.sqrt(n))
+        lead = ahead.mean("repeat") / standard_error(ahead)
         early = lead.sel(time=lead["time"] <= 1200)
         per_time = ", ".join(
             f"{int(time)}: {spread(coarse['online'].sel(time=time))} vs "

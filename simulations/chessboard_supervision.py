@@ -21,6 +21,7 @@ from simulations.experiment import (
     make_circuit,
     reported,
     spread,
+    standard_error,
 )
 
 
@@ -126,10 +127,8 @@ class ChessboardSupervision(Experiment):
         """Error of the circuit against logistic regression, each at its best, cell by cell."""
         best = chosen_errors(merged)
         gain = best["logistic"] - best["circuit"]
-        mean, sd = gain.mean("repeat"), gain.std("repeat", ddof=1)
-        n = gain.sizes["repeat"]
-        better = mean > 2 * sd / np.sqrt(n)
-        worse = mean < -2 * sd / np.sqrt(n)
+        mean, error = gain.mean("repeat"), standard_error(gain)
+        better, worse = mean > 2 * error, mean < -2 * error
         cells = ", ".join(
             f"{board}/{int(count)}: {spread(best['circuit'].sel(board=board, n_labels=count))} vs "
             f"{spread(best['logistic'].sel(board=board, n_labels=count))}"

@@ -159,6 +159,14 @@ def error_rate(y: FloatArray, classes: Any) -> FloatArray:
     return result
 
 
+def standard_error(values: xr.DataArray) -> xr.DataArray:
+    """Standard error of the mean over repeats; unknown (NaN) for a single one."""
+    n = values.sizes["repeat"]
+    if n < 2:
+        return values.mean("repeat") * np.nan
+    return values.std("repeat", ddof=1) / np.sqrt(n)
+
+
 def spread(values: Any) -> str:
     """Mean and standard deviation of repeats as text."""
     array = np.asarray(values, dtype=float)

@@ -71,7 +71,7 @@ class SquareBalance(Experiment):
             for name in ("circuit", "laplacian")
         }
         extreme = {name: float((values > 0.9).mean()) for name, values in majority.items()}
-        sd = {name: float(values.std(ddof=1)) for name, values in majority.items()}
+        sd = {name: float(values.std()) for name, values in majority.items()}
         halves = {
             name: (float((values < 0.75).mean()), float((values >= 0.75).mean()))
             for name, values in majority.items()

@@ -1,0 +1,172 @@
+"""Sweeps: saved as they go, resumed, re-run from a file, on processes and on a cluster."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from simulations import results, sweep
+from simulations.registry import get_experiment
+from tests.simulations.test_experiments import TINY
+
+NAME = "square-balance"
+
+
+def config(**changes):
+    return get_experiment(NAME).config("exact", TINY[NAME] | changes)
+
+
+def files(out: Path) -> list[str]:
+    return sorted(path.name for path in (out / NAME).iterdir())
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_one_file_per_run_and_one_for_all(tmp_path, jobs):
+    merged, claims = sweep.run_experiment(config(), [0, 1, 2], tmp_path, jobs)
+    assert files(tmp_path) == ["seed-00000.nc", "seed-00001.nc", "seed-00002.nc"]
+    assert merged["seed"].to_numpy().tolist() == [0, 1, 2]
+    saved = results.load(tmp_path / f"{NAME}.nc")
+    assert saved["majority"].equals(merged["majority"])
+    for i in range(3):
+        one = results.load(tmp_path / NAME / f"seed-0000{i}.nc")
+        assert (one["majority"].to_numpy() == merged["majority"].to_numpy()[i]).all()
+        assert one.attrs["seed"] == i
+    assert len(claims) == 3
+
+
+def test_an_interrupted_sweep_goes_on_and_says_so(tmp_path, capsys, monkeypatch):
+    calls = []
+    real = sweep.run_job
+
+    def counting(job):
+        calls.append(job.seed)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return real(job)
+
+    monkeypatch.setattr(sweep, "run_job", counting)
+    with pytest.raises(KeyboardInterrupt):
+        sweep.run_experiment(config(), [0, 1, 2, 3], tmp_path)
+    assert files(tmp_path) == ["seed-00000.nc", "seed-00001.nc"]
+    calls.clear()
+    calls.extend([-1, -1, -1])
+    merged, _ = sweep.run_experiment(config(), [0, 1, 2, 3], tmp_path)
+    assert "2 of 4 runs were finished before" in capsys.readouterr().out
+    assert calls[3:] == [2, 3]
+    assert merged.sizes["repeat"] == 4
+
+
+def test_other_settings_and_damaged_files_are_not_taken_for_finished(tmp_path):
+    sweep.run_experiment(config(), [0, 1], tmp_path)
+    assert sweep.finished(tmp_path, config(), [0, 1, 2]) == [0, 1]
+    assert sweep.finished(tmp_path, config(mu=3), [0, 1]) == []
+    path = tmp_path / NAME / "seed-00001.nc"
+    path.write_bytes(path.read_bytes()[:100])
+    assert sweep.finished(tmp_path, config(), [0, 1]) == [0]
+
+
+@pytest.mark.parametrize("engine", ["exact", "cpp_standalone"])
+def test_a_file_run_again_from_itself_gives_the_same_numbers(tmp_path, engine):
+    chosen = get_experiment(NAME).config(engine, TINY[NAME])
+    sweep.run_experiment(chosen, [4], tmp_path)
+    path, difference = sweep.rerun(tmp_path / NAME / "seed-00004.nc", tmp_path / "again")
+    assert difference == 0
+    old, new = results.load(tmp_path / NAME / "seed-00004.nc"), results.load(path)
+    for name in old.data_vars:
+        assert (old[name].to_numpy() == new[name].to_numpy()).all(), name
+
+
+def test_results_are_whole_or_not_there(tmp_path, monkeypatch):
+    path = tmp_path / "result.nc"
+    results.save(xr.Dataset({"a": ("x", np.arange(3))}), path)
+
+    def full(self, *args, **kwargs):
+        Path(args[0]).write_bytes(b"half")
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(xr.Dataset, "to_netcdf", full)
+    with pytest.raises(results.ResultError, match=r"cannot write .*result.nc: No space left"):
+        results.save(xr.Dataset({"a": ("x", np.arange(4))}), path)
+    monkeypatch.undo()
+    assert results.load(path)["a"].size == 3
+    assert [item.name for item in tmp_path.iterdir()] == ["result.nc"]
+
+
+def test_files_that_are_no_results(tmp_path):
+    with pytest.raises(results.ResultError, match="no result file"):
+        results.load(tmp_path / "none.nc")
+    (tmp_path / "text.nc").write_text("hello")
+    with pytest.raises(results.ResultError, match="not a result"):
+        results.load(tmp_path / "text.nc")
+
+
+@pytest.fixture
+def cluster():
+    """A Dask scheduler and two workers on loopback, stopped afterwards."""
+    pytest.importorskip("distributed")
+    environment = {
+        **os.environ,
+        "PYTHONWARNINGS": "ignore",
+        "DASK_DISTRIBUTED__DASHBOARD__LINK": "",
+    }
+
+    def start(tool, *arguments, **streams):
+        command = [sys.executable, "-m", f"distributed.cli.{tool}", *arguments]
+        command += ["--host", "127.0.0.1", "--no-dashboard"]
+        return subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, **streams)
+
+    scheduler = start(
+        "dask_scheduler", "--port", "0", "--no-show", stderr=subprocess.PIPE, text=True
+    )
+    address = next(line.split()[-1] for line in scheduler.stderr if "Scheduler at:" in line)
+    single = ("--nthreads", "1", "--no-nanny")
+    workers = [start("dask_worker", address, *single, stderr=subprocess.DEVNULL) for _ in range(2)]
+    drain = threading.Thread(target=scheduler.stderr.read, daemon=True)
+    drain.start()
+    yield address, workers
+    for process in (*workers, scheduler):
+        process.kill()
+        process.wait()
+    drain.join(timeout=5)
+    scheduler.stderr.close()
+
+
+@pytest.mark.filterwarnings("ignore")  # distributed's own, about its comms when a worker dies
+def test_a_cluster_that_loses_a_worker_still_returns_every_run_once(tmp_path, cluster):
+    address, workers = cluster
+    seeds = list(range(12))
+    killed = []
+
+    def kill_in_the_middle():
+        while not killed:
+            if len(list((tmp_path / NAME).glob("seed-*.nc"))) >= 2:
+                workers[0].send_signal(signal.SIGKILL)
+                killed.append(time.time())
+            time.sleep(0.01)
+
+    thread = threading.Thread(target=kill_in_the_middle, daemon=True)
+    thread.start()
+    merged, _ = sweep.run_experiment(config(n_points=1500), seeds, tmp_path, scheduler=address)
+    assert killed
+    thread.join()
+    assert merged["seed"].to_numpy().tolist() == seeds
+    assert files(tmp_path) == [f"seed-{seed:05d}.nc" for seed in seeds]
+    local = sweep.run_job(sweep.Job(config(n_points=1500).as_dict(), 7))
+    assert (merged["majority"].to_numpy()[7] == local["majority"].to_numpy()).all()
+
+
+def test_a_scheduler_that_is_not_there(tmp_path):
+    pytest.importorskip("distributed")
+    from circuits.errors import InputError
+
+    with pytest.raises(InputError, match=r"no Dask scheduler at tcp://127.0.0.1:9"):
+        sweep.run_experiment(config(), [0], tmp_path, scheduler="tcp://127.0.0.1:9")
