@@ -32,7 +32,7 @@ RECORDABLE = ("h", "u", "V", "y")
 SETTLED_CHANGE = 1e-6
 """A presentation has settled when its last step moved it by less (see `relative_change`)."""
 
-UNSETTLED_SHARE = 0.1
+UNSETTLED_SHARE = 0.2
 """A run in which more than this share of presentations did not settle says so with a warning."""
 
 HUGE_RATE = 1e3

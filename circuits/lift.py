@@ -100,6 +100,24 @@ class SphereLift:
         return f"SphereLift(center=({center}), radius={self.radius:g})"
 
 
+def tile_radius_for(points: ArrayLike, n_tiles: int, overlap: float = 5.0) -> float:
+    """A tile radius at which about ``overlap`` of ``n_tiles`` tiles respond to a point.
+
+    Tiles that start on data are spread like the data, so that this is the radius within which a
+    point has a share overlap/m of all points; the median over (at most 1000) points.
+    """
+    array = as_points(points)
+    share = overlap / n_tiles
+    if not 0 < share <= 1:
+        raise ParameterError(f"overlap must be above 0 and at most n_tiles, got {overlap}")
+    some = array[:: max(1, len(array) // 1000)]
+    distance = np.linalg.norm(some[:, None] - some[None], axis=2)
+    radius = float(np.median(np.quantile(distance, share, axis=1)))
+    if radius == 0:
+        raise InputError("most points coincide: give a tile_radius in the units of the data")
+    return radius
+
+
 def as_points(points: ArrayLike, n_coordinates: int | None = None) -> FloatArray:
     """Points as a finite float array (T, d), or an error that says what is wrong with them."""
     try:

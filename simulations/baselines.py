@@ -115,8 +115,11 @@ class LaplacianSVM:
         self.lam = float(lam)
         self.mu = float(mu)
 
-    def fit(self, h: ArrayLike, labels: ArrayLike) -> Self:
-        """Learn from all outputs h (T, m) seen so far and labels (T,) of -1, +1, or 0 if silent."""
+    def fit(self, h: ArrayLike, labels: ArrayLike, laplacian: FloatArray | None = None) -> Self:
+        """Learn from all outputs h (T, m) seen so far and labels (T,) of -1, +1, or 0 if silent.
+
+        ``laplacian`` is ``graph_laplacian(h)``, for those who fit many machines to one h.
+        """
         from sklearn.svm import SVC
 
         rows = _as_outputs(h)
@@ -130,7 +133,8 @@ class LaplacianSVM:
         if np.unique(z[labelled]).size < 2:
             self.b = float(z[labelled][0]) if labelled.any() else 0.0
             return self
-        penalty = self.lam * np.eye(rows.shape[1]) + self.mu * graph_laplacian(rows)
+        L = graph_laplacian(rows) if laplacian is None else laplacian
+        penalty = self.lam * np.eye(rows.shape[1]) + self.mu * L
         R = cholesky(penalty)
         g = solve_triangular(R, rows[labelled].T, trans="T").T
         # The default tolerance of 1e-3 is visible in w; this one costs little.

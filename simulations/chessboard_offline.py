@@ -9,7 +9,7 @@ import xarray as xr
 from pydantic import Field
 
 from simulations import experiment as base
-from simulations.baselines import LaplacianSVM
+from simulations.baselines import LaplacianSVM, graph_laplacian
 from simulations.chessboards import BOARDS, PARAMETERS, board_names, choose, roll_with_boards
 from simulations.datasets import ROLL_LIFT
 from simulations.experiment import (
@@ -78,11 +78,12 @@ class ChessboardOffline(Experiment):
             both = circuit.respond(np.concatenate([points[:time], test]))
             h, h_test = both[:time], both[time:]
             # With the labels silent y is the sign of w.h, whatever mu.
+            laplacian = graph_laplacian(h)
             y = (h_test @ circuit.state.w.T).reshape(len(test), n_boards, n_mu)
             for board in range(n_boards):
                 online[board, :, i] = error_rate(y[:, board], test_classes[board][:, None])
                 for j, (lam, mu_svm) in enumerate(settings.svm_grid):
-                    learner = LaplacianSVM(lam, mu_svm).fit(h, labels[board, :time])
+                    learner = LaplacianSVM(lam, mu_svm).fit(h, labels[board, :time], laplacian)
                     score = learner.decision(h_test)
                     offline[board, j, i] = error_rate(score, test_classes[board])
             report(f"{time} points")

@@ -119,6 +119,10 @@ def run(
     source: Annotated[
         Path | None, typer.Option("--from", help="Run a result file again, from itself.")
     ] = None,
+    data: Annotated[
+        Path | None,
+        typer.Option(help="Your own points (CSV, NPY, NPZ or NetCDF) instead of an experiment."),
+    ] = None,
 ) -> None:
     """Run one experiment, save every run and the merged result, check its claims.
 
@@ -127,7 +131,12 @@ def run(
     Example: manifold-circuit run two-moons --repeats 5 --set mu=100 --set tau_h='10 ms' --jobs 2
 
     Example: manifold-circuit run --from results/two-moons/seed-00000.nc --out results/again
+
+    Example: manifold-circuit run --data points.csv --set n_tiles=100 --set mu=10
     """
+    if data is not None:
+        _run_own_data(data, engine, changes or [], out)
+        return
     from simulations import sweep
     from simulations.registry import get_experiment
 
@@ -145,6 +154,125 @@ def run(
     _, claims = sweep.run_experiment(config, chosen.seeds(count, seed), out, jobs, scheduler)
     _print_claims(claims)
     print(f"wrote {out / experiment}.nc and {out / experiment}/")
+
+
+def _run_own_data(data: Path, engine: str, changes: list[str], out: Path) -> None:
+    from simulations import own_data, results, sweep
+    from simulations.experiment import make_circuit
+
+    stream = own_data.prepare(data, sweep.parse_changes(changes))
+    circuit = make_circuit(engine, stream.parameters, stream.lift)
+    result = circuit.run(stream.points, stream.labels, snapshot_every=1, progress=True)
+    path = results.save(
+        result.assign_attrs(experiment=f"data {data.name}", code=results.code_revision()),
+        out / f"{data.stem}.nc",
+    )
+    p = stream.parameters
+    print(f"{len(stream.points)} points, {int((stream.labels != 0).any(axis=1).sum())} labelled")
+    print(f"{p.n_tiles} tiles of radius {p.tile_radius:g}, lift {stream.lift}")
+    print(
+        f"{1 - result.attrs['unsettled_share']:.2%} of presentations settled, "
+        f"{1 - result.attrs['uncovered_share']:.2%} covered by a tile"
+    )
+    print(f"wrote {path}; 'manifold-circuit plot {path}' shows it")
+
+
+@app.command()
+def compare(
+    data: Annotated[
+        Path | None,
+        typer.Option(help="Your own points (CSV, NPY, NPZ or NetCDF); default: two moons."),
+    ] = None,
+    engine: Engine = "auto",
+    seed: Seed = 0,
+    points: Annotated[int, typer.Option(help="At most so many presentations.", min=1)] = 500,
+    changes: Changes = None,
+    out: Out = Path("results/compare"),
+) -> None:
+    """Run the circuit and the reference on one stream; print and plot how far they agree.
+
+    Example: manifold-circuit compare --engine cython --points 200
+
+    Example: manifold-circuit compare --data points.csv --set n_tiles=20
+    """
+    from circuits import CircuitParameters, ManifoldCircuit, ReferenceCircuit
+    from simulations import own_data, results, sweep, two_moons
+
+    values = sweep.parse_changes(changes or [])
+    if data is not None:
+        stream: own_data.OwnStream | two_moons.Stream = own_data.prepare(data, values)
+    else:
+        stream = two_moons.make_stream(two_moons.Settings(), seed, CircuitParameters(**values))
+    shown, labels = stream.points[:points], stream.labels[:points]
+    circuit = ManifoldCircuit(stream.parameters, stream.lift, engine)
+    run = circuit.run(shown, labels, progress=True)
+    # Traces of the last presentations only: they would fill the memory for all.
+    tail = min(5, len(shown))
+    step = circuit.run(shown[-tail:], labels[-tail:], record=("h", "u", "V", "y"))
+    reference = ReferenceCircuit(stream.parameters, stream.lift)
+    expected = reference.run(shown, labels, progress=True)
+    expected_step = reference.run(shown[-tail:], labels[-tail:], record=("h", "u", "V", "y"))
+    results.save(run, out / "circuit.nc")
+    results.save(expected, out / "reference.nc")
+
+    from analysis import agreement
+    from analysis.style import save_figure
+
+    print(f"largest difference between engine {circuit.engine} and the NumPy reference")
+    found = agreement.largest_differences(run, expected) | {
+        name: value
+        for name, value in agreement.largest_differences(step, expected_step).items()
+        if name.endswith("_trace")
+    }
+    for name, value in found.items():
+        print(f"  {name:<12} {value:.1e}")
+    equal = agreement.signs_agree(run, expected)
+    print(f"  signs of y   {'all equal' if equal else 'NOT all equal'}")
+    figure = agreement.figure(run, expected, step, expected_step)
+    for file in (out / "circuit.nc", out / "reference.nc", *save_figure(figure, out / "agreement")):
+        print(f"wrote {file}")
+
+
+@app.command()
+def report(
+    directory: Annotated[Path, typer.Argument(help="A folder of results, as 'reproduce' makes.")],
+    out: Annotated[
+        Path | None, typer.Option(help="The file to write; default: report.html in the folder.")
+    ] = None,
+) -> None:
+    """Write one self-contained HTML page for a folder of results, with an explorer of the circuit.
+
+    Example: manifold-circuit report results/reproduce
+    """
+    from analysis.report import write_report
+
+    print(f"wrote {write_report(directory, out)}")
+
+
+@app.command()
+def describe(
+    changes: Changes = None,
+    out: Out = Path("results/describe"),
+) -> None:
+    """Print and save the model description, in the tables of Nordlie et al. (2009).
+
+    It is read from the live Brian2 objects, as Markdown and LaTeX.
+
+    Example: manifold-circuit describe --set n_tiles=200 --set n_interneurons=8
+    """
+    from analysis.describe import tables, to_latex, to_markdown
+    from circuits import CircuitParameters, ManifoldCircuit
+    from simulations.datasets import MOONS_LIFT
+    from simulations.sweep import parse_changes
+
+    parameters = CircuitParameters(**parse_changes(changes or []))
+    found = tables(ManifoldCircuit(parameters, MOONS_LIFT, "numpy"))
+    text = to_markdown(found)
+    print(text)
+    out.mkdir(parents=True, exist_ok=True)
+    for name, content in (("model.md", text), ("model.tex", to_latex(found))):
+        (out / name).write_text(content, encoding="utf-8")
+        print(f"wrote {out / name}")
 
 
 @app.command()

@@ -163,8 +163,9 @@ def standard_error(values: xr.DataArray) -> xr.DataArray:
     """Standard error of the mean over repeats; unknown (NaN) for a single one."""
     n = values.sizes["repeat"]
     if n < 2:
-        return values.mean("repeat") * np.nan
-    return values.std("repeat", ddof=1) / np.sqrt(n)
+        return xr.full_like(values.mean("repeat"), np.nan)
+    error: xr.DataArray = values.std("repeat", ddof=1) / np.sqrt(n)
+    return error
 
 
 def spread(values: Any) -> str:

@@ -1,0 +1,251 @@
+"""A headless Chromium, spoken to over a pipe in its DevTools protocol: no driver, no package."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import fcntl
+import itertools
+import json
+import os
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import pytest
+
+NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+REQUIRE = "MANIFOLD_CIRCUIT_REQUIRE_BROWSER"
+FLAGS = (
+    "--headless=new",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-dev-shm-usage",
+    "--disable-quic",
+    "--no-first-run",
+    "--no-default-browser-check",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--hide-scrollbars",
+    "--remote-debugging-pipe",
+)
+# Chromium reads commands from file descriptor 3 and writes to 4, whatever is there in this process.
+LAUNCH = "import os, sys; a = sys.argv; os.dup2(int(a[1]), 3); os.dup2(int(a[2]), 4); "
+LAUNCH += "os.execv(a[3], a[3:])"
+TIMEOUT = 60.0
+
+
+def find_browser() -> str:
+    """A Chromium or Chrome on the PATH; without one the test is skipped, or fails if required."""
+    for name in NAMES:
+        if path := shutil.which(name):
+            return path
+    message = f"no browser found: none of {', '.join(NAMES)} is on the PATH"
+    if os.environ.get(REQUIRE) == "1":
+        pytest.fail(f"{message}, and {REQUIRE}=1")
+    pytest.skip(message)
+
+
+class Browser:
+    """A browser of its own, with a profile that is thrown away."""
+
+    def __init__(self) -> None:
+        executable = find_browser()
+        self._profile = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
+        ends = [*os.pipe(), *os.pipe()]
+        # Out of the way of 3 and 4, onto which the launcher copies its two.
+        moved = [fcntl.fcntl(end, fcntl.F_DUPFD_CLOEXEC, 10) for end in ends]
+        for end in ends:
+            os.close(end)
+        theirs_in, self._out, self._in, theirs_out = moved
+        self._process = subprocess.Popen(
+            [
+                *(sys.executable, "-S", "-c", LAUNCH, str(theirs_in), str(theirs_out)),
+                *(executable, *FLAGS, f"--user-data-dir={self._profile.name}", "about:blank"),
+            ],
+            pass_fds=(theirs_in, theirs_out),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        os.close(theirs_in)
+        os.close(theirs_out)
+        self._numbers = itertools.count(1)
+        self._buffer = b""
+        self.events: list[dict] = []
+
+    def send(self, method: str, session: str | None = None, **parameters):
+        """Call a method and wait for its result; events that arrive meanwhile are kept."""
+        number = next(self._numbers)
+        message = {"id": number, "method": method, "params": parameters}
+        if session:
+            message["sessionId"] = session
+        os.write(self._out, json.dumps(message).encode() + b"\0")
+        deadline = time.monotonic() + TIMEOUT
+        while True:
+            answer = self._receive(deadline, method)
+            if answer.get("id") == number:
+                if "error" in answer:
+                    raise RuntimeError(f"{method}: {answer['error']}")
+                return answer["result"]
+            self.events.append(answer)
+
+    def wait_for(self, method: str, session: str) -> None:
+        """Wait for an event."""
+        deadline = time.monotonic() + TIMEOUT
+        while not any(
+            event["method"] == method and event.get("sessionId") == session for event in self.events
+        ):
+            self.events.append(self._receive(deadline, method))
+
+    def _receive(self, deadline: float, waiting_for: str) -> dict:
+        while b"\0" not in self._buffer:
+            ready, _, _ = select.select([self._in], [], [], max(0.0, deadline - time.monotonic()))
+            if not ready:
+                raise TimeoutError(f"the browser did not answer {waiting_for} in {TIMEOUT:g} s")
+            received = os.read(self._in, 1 << 20)
+            if not received:
+                raise ConnectionError(f"the browser ended while {waiting_for} was awaited")
+            self._buffer += received
+        message, _, self._buffer = self._buffer.partition(b"\0")
+        return json.loads(message)
+
+    def open(self, file: Path, width: int = 1280, height: int = 900, dark: bool = False) -> Page:
+        """A page in a tab of its own."""
+        return Page(self, file, width, height, dark)
+
+    def close(self) -> None:
+        """End the browser and all its processes, and remove its profile."""
+        with contextlib.suppress(OSError, RuntimeError, ConnectionError, TimeoutError):
+            self.send("Browser.close")
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(5)
+        with contextlib.suppress(ProcessLookupError):  # the group of the session started above
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+        os.close(self._in)
+        os.close(self._out)
+        self._profile.cleanup()
+
+
+class Page:
+    """A tab, everything it asked for, and everything it complained about."""
+
+    def __init__(self, browser: Browser, file: Path, width: int, height: int, dark: bool) -> None:
+        self._browser = browser
+        target = browser.send("Target.createTarget", url="about:blank")["targetId"]
+        attached = browser.send("Target.attachToTarget", targetId=target, flatten=True)
+        self._target, self._session = target, attached["sessionId"]
+        for domain in ("Page", "Runtime", "Log", "Network"):
+            self.send(f"{domain}.enable")
+        self.resize(width, height)
+        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+        self.send("Emulation.setEmulatedMedia", features=[scheme])
+        self.send("Page.navigate", url=file.resolve().as_uri())
+        browser.wait_for("Page.loadEventFired", self._session)
+
+    def send(self, method: str, **parameters):
+        """Call a method of this tab."""
+        return self._browser.send(method, self._session, **parameters)
+
+    def evaluate(self, expression: str):
+        """The value of a JavaScript expression; promises are awaited."""
+        result = self.send(
+            "Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True
+        )
+        if "exceptionDetails" in result:
+            raise RuntimeError(f"{expression}: {result['exceptionDetails']}")
+        return result["result"].get("value")
+
+    def text(self, selector: str) -> str:
+        """What an element says."""
+        return self.evaluate(f"document.querySelector({json.dumps(selector)}).textContent")
+
+    def wait_until(self, expression: str) -> None:
+        """Wait until an expression is true."""
+        deadline = time.monotonic() + TIMEOUT
+        while not self.evaluate(expression):
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"{expression} did not come true in {TIMEOUT:g} s")
+            time.sleep(0.05)
+
+    def click(self, selector: str, at: tuple[float, float] | None = None) -> None:
+        """Click into the middle of an element, or at a place within it."""
+        box = self.evaluate(
+            f"(() => {{ const e = document.querySelector({json.dumps(selector)});"
+            "e.scrollIntoView({block: 'center', behavior: 'instant'});"
+            "const b = e.getBoundingClientRect(); return [b.left, b.top, b.width, b.height]; })()"
+        )
+        x, y = at or (box[2] / 2, box[3] / 2)
+        for kind in ("mousePressed", "mouseReleased"):
+            self.send(
+                "Input.dispatchMouseEvent",
+                type=kind,
+                x=box[0] + x,
+                y=box[1] + y,
+                button="left",
+                clickCount=1,
+            )
+
+    def press(self, key: str, code: int) -> None:
+        """Press a key, given by its name and its Windows key code."""
+        extra = {"text": key} if len(key) == 1 else {}
+        for kind in ("keyDown", "keyUp"):
+            self.send(
+                "Input.dispatchKeyEvent",
+                type=kind,
+                key=key,
+                code={" ": "Space"}.get(key, key),
+                windowsVirtualKeyCode=code,
+                **(extra if kind == "keyDown" else {}),
+            )
+
+    def resize(self, width: int, height: int) -> None:
+        """Make the screen so many CSS pixels large."""
+        self.send(
+            "Emulation.setDeviceMetricsOverride",
+            width=width,
+            height=height,
+            deviceScaleFactor=1,
+            mobile=width < 500,
+        )
+
+    def screenshot(self, file: Path, whole: bool = False) -> None:
+        """Save what is seen, or all of the page."""
+        image = self.send("Page.captureScreenshot", captureBeyondViewport=whole)
+        file.write_bytes(base64.b64decode(image["data"]))
+
+    def _events(self, method: str):
+        return [
+            event["params"]
+            for event in self._browser.events
+            if event.get("sessionId") == self._session and event["method"] == method
+        ]
+
+    @property
+    def complaints(self) -> list[dict]:
+        """Exceptions, console errors and warnings, violations of the page's own policy."""
+        self.evaluate("0")  # what has happened by now has been reported before this answer
+        logged = self._events("Runtime.consoleAPICalled")
+        return [
+            *self._events("Runtime.exceptionThrown"),
+            *(entry for entry in logged if entry["type"] in ("error", "warning", "assert")),
+            *(entry["entry"] for entry in self._events("Log.entryAdded")),
+        ]
+
+    @property
+    def requests(self) -> list[str]:
+        """Addresses the page asked for."""
+        self.evaluate("0")
+        return [event["request"]["url"] for event in self._events("Network.requestWillBeSent")]
+
+    def close(self) -> None:
+        """Close the tab."""
+        self._browser.send("Target.closeTarget", targetId=self._target)
