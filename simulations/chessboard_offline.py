@@ -8,9 +8,10 @@ import numpy as np
 import xarray as xr
 from pydantic import Field
 
+from analysis import selection
 from simulations import experiment as base
 from simulations.baselines import LaplacianSVM, graph_laplacian
-from simulations.chessboards import BOARDS, PARAMETERS, board_names, choose, roll_with_boards
+from simulations.chessboards import BOARDS, PARAMETERS, board_names, roll_with_boards
 from simulations.datasets import ROLL_LIFT
 from simulations.experiment import (
     Claim,
@@ -19,7 +20,6 @@ from simulations.experiment import (
     Report,
     error_rate,
     make_circuit,
-    reported,
     spread,
     standard_error,
 )
@@ -142,8 +142,7 @@ class ChessboardOffline(Experiment):
 
 def chosen_errors(merged: xr.Dataset) -> dict[str, xr.DataArray]:
     """Errors (repeat, board, time) of both methods at the values chosen on other repeats."""
-    shown = reported(merged)
     return {
-        name: shown[f"{name}_error"].sel({grid: choose(merged, f"{name}_error", grid)})
+        name: selection.chosen_errors(merged, f"{name}_error", grid)
         for name, grid in (("online", "mu"), ("offline", "svm"))
     }

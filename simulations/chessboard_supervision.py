@@ -8,9 +8,10 @@ import numpy as np
 import xarray as xr
 from pydantic import Field
 
+from analysis import selection
 from simulations import experiment as base
 from simulations.baselines import OnlineLogistic, label_spreading
-from simulations.chessboards import BOARDS, PARAMETERS, board_names, choose, roll_with_boards
+from simulations.chessboards import BOARDS, PARAMETERS, board_names, roll_with_boards
 from simulations.datasets import ROLL_LIFT
 from simulations.experiment import (
     Claim,
@@ -19,7 +20,6 @@ from simulations.experiment import (
     Report,
     error_rate,
     make_circuit,
-    reported,
     spread,
     standard_error,
 )
@@ -149,8 +149,6 @@ class ChessboardSupervision(Experiment):
 def chosen_errors(merged: xr.Dataset) -> dict[str, xr.DataArray]:
     """Errors (repeat, board, n_labels) of each method at the value chosen on other repeats."""
     grids = {"circuit": "mu", "logistic": "rate", "spreading": "gamma"}
-    shown = reported(merged)
     return {
-        name: shown[f"{name}_error"].sel({grid: choose(merged, f"{name}_error", grid)})
-        for name, grid in grids.items()
+        name: selection.chosen_errors(merged, f"{name}_error", grid) for name, grid in grids.items()
     }

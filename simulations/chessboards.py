@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-import xarray as xr
 
 from circuits.lift import FloatArray
 from circuits.parameters import CircuitParameters
 from simulations.datasets import Classes, chessboard, swiss_roll
-from simulations.experiment import selection
 
 BOARDS = (0.5, 1 / 3, 0.25)
 """Sides of the squares, in units of the roll's height; 0.5 is the paper's."""
@@ -27,13 +25,3 @@ def roll_with_boards(
     """Points (T, 3), unrolled coordinates (T, 2) and the classes of every board (board, T)."""
     points, unrolled = swiss_roll(n_points, rng)
     return points, unrolled, np.stack([chessboard(unrolled, size) for size in boards])
-
-
-def choose(merged: xr.Dataset, name: str, over: str) -> xr.DataArray:
-    """The value of the hyperparameter ``over`` with the least mean error ``name`` on the repeats
-    that are kept for choosing (or on all of them if none are)."""
-    kept = selection(merged)
-    kept = kept if kept.sizes["repeat"] else merged
-    error = kept[name].mean("repeat")
-    extra = [dim for dim in error.dims if dim not in ("board", "n_labels", over)]
-    return error.mean(extra).idxmin(over)

@@ -187,6 +187,9 @@ def compare(
     seed: Seed = 0,
     points: Annotated[int, typer.Option(help="At most so many presentations.", min=1)] = 500,
     changes: Changes = None,
+    studies: Annotated[
+        bool, typer.Option("--studies", help="Also convergence in dt and the stability map.")
+    ] = False,
     out: Out = Path("results/compare"),
 ) -> None:
     """Run the circuit and the reference on one stream; print and plot how far they agree.
@@ -208,12 +211,15 @@ def compare(
     run = circuit.run(shown, labels, progress=True)
     # Traces of the last presentations only: they would fill the memory for all.
     tail = min(5, len(shown))
-    step = circuit.run(shown[-tail:], labels[-tail:], record=("h", "u", "V", "y"))
+    traced = ("h", "u", "V", "y")
+    step = circuit.run(shown[-tail:], labels[-tail:], record=traced, snapshot_every=1)
     reference = ReferenceCircuit(stream.parameters, stream.lift)
     expected = reference.run(shown, labels, progress=True)
-    expected_step = reference.run(shown[-tail:], labels[-tail:], record=("h", "u", "V", "y"))
-    results.save(run, out / "circuit.nc")
-    results.save(expected, out / "reference.nc")
+    expected_step = reference.run(shown[-tail:], labels[-tail:], record=traced, snapshot_every=1)
+    saved = [
+        results.save(dataset, out / f"{name}.nc")
+        for name, dataset in (("circuit", run), ("reference", expected), ("steps", step))
+    ]
 
     from analysis import agreement
     from analysis.style import save_figure
@@ -228,9 +234,58 @@ def compare(
         print(f"  {name:<12} {value:.1e}")
     equal = agreement.signs_agree(run, expected)
     print(f"  signs of y   {'all equal' if equal else 'NOT all equal'}")
-    figure = agreement.figure(run, expected, step, expected_step)
-    for file in (out / "circuit.nc", out / "reference.nc", *save_figure(figure, out / "agreement")):
+    figures = {
+        "agreement": agreement.figure_agreement(run, expected),
+        "agreement-steps": agreement.figure_agreement(step, expected_step),
+    }
+    if studies:
+        from analysis import studies as study
+
+        figures["convergence"] = agreement.figure_convergence(study.convergence_study())
+        figures["stability"] = agreement.figure_stability_map(
+            study.stability_map(), study.working_points(run)
+        )
+    files = [file for name, figure in figures.items() for file in save_figure(figure, out / name)]
+    for file in (*saved, *files):
         print(f"wrote {file}")
+    print(f"'manifold-circuit plot {saved[-1]}' shows the circuit settling")
+
+
+@app.command()
+def plot(
+    result: Annotated[Path, typer.Argument(help="A result file, of one run or merged.")],
+    kind: Annotated[
+        list[str] | None, typer.Option(help="What to draw; default: all the result can show.")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for the figures; default: beside the result.")
+    ] = None,
+) -> None:
+    """Draw what a result can show, as PNG and PDF.
+
+    Without --kind, everything that needs no computing; the rest is listed.
+
+    Example: manifold-circuit plot results/demo/two-moons.nc --kind raster --kind tiles
+    """
+    from analysis import kinds
+    from analysis.style import save_figure
+    from simulations import results
+
+    dataset = results.load(result)
+    folder = out or result.parent / "figures"
+    offered = kinds.offered(dataset)
+    if not offered:
+        raise InputError(f"{result} holds nothing that can be plotted")
+    extra = [n for n in offered if n == kinds.ANIMATION or kinds.KINDS[n].slow]
+    for name in kind or [name for name in offered if name not in extra]:
+        path = folder / f"{result.stem}-{name}"
+        if name == kinds.ANIMATION:
+            files = kinds.animate(dataset, path)
+        else:
+            files = save_figure(kinds.draw(dataset, name), path)
+        print("\n".join(f"wrote {file}" for file in files))
+    if not kind and extra:
+        print(f"on request: {', '.join(f'--kind {name}' for name in extra)}")
 
 
 @app.command()
@@ -300,8 +355,13 @@ def reproduce(
         times[name] = time.perf_counter() - started
         claims += found
         _print_claims(found)
-    for path in sweep.save_claims(claims, out):
-        print(f"wrote {path}")
+    from analysis.figures import save_all
+
+    started = time.perf_counter()
+    written = [*sweep.save_claims(claims, out), *save_all(out)]
+    times["figures"] = time.perf_counter() - started
+    print("\n".join(f"wrote {path}" for path in written))
+    print(f"'manifold-circuit report {out}' makes a page of it")
     for name, seconds in times.items():
         print(f"{name:<24} {seconds:7.1f} s")
     print(f"{'all':<24} {sum(times.values()):7.1f} s")

@@ -13,14 +13,13 @@ import numpy as np
 import xarray as xr
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from analysis.selection import SELECTION_SEED
 from circuits import CircuitParameters, ManifoldCircuit, ReferenceCircuit, SphereLift
 from circuits.base import Circuit
 from circuits.errors import InputError, ParameterError
 from circuits.lift import FloatArray
 
 ENGINES = ("cpp_standalone", "cython", "numpy", "reference", "exact", "auto")
-SELECTION_SEED = 10_000
-"""Seeds from here on are for choosing hyperparameters; those that are reported are below."""
 
 Report = Callable[[str], None]
 
@@ -138,16 +137,6 @@ class Experiment(ABC):
     @abstractmethod
     def claims(self, merged: xr.Dataset) -> list[Claim]:
         """The paper's claims, checked on the merged repeats."""
-
-
-def reported(merged: xr.Dataset) -> xr.Dataset:
-    """The repeats that are reported."""
-    return merged.isel(repeat=np.flatnonzero(merged["seed"].values < SELECTION_SEED))
-
-
-def selection(merged: xr.Dataset) -> xr.Dataset:
-    """The repeats on which values are chosen."""
-    return merged.isel(repeat=np.flatnonzero(merged["seed"].values >= SELECTION_SEED))
 
 
 def error_rate(y: FloatArray, classes: Any) -> FloatArray:

@@ -166,6 +166,10 @@ def merge(datasets: list[xr.Dataset]) -> xr.Dataset:
         join="exact",
     )
     merged = merged.assign_coords(seed=("repeat", seeds), run_seconds=("repeat", seconds))
+    # What may differ between repeats, such as runs resumed after an update, stays with each.
+    for name in ("engine", "code"):
+        values = [str(dataset.attrs.get(name, "unknown")) for dataset in datasets]
+        merged = merged.assign_coords({f"run_{name}": ("repeat", values)})
     merged.attrs["seconds"] = float(np.sum(seconds))
     return merged
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 import xarray as xr
 
@@ -36,6 +38,15 @@ def test_demo(tmp_path):
         (("demo", "--engine", "gpu"), "no engine 'gpu'"),
         (("demo", "--seed", "-1"), "--seed"),
         (("fly",), "No such command 'fly'"),
+        (("run",), "name an experiment"),
+        (("run", "moons"), "no experiment 'moons'"),
+        (("run", "two-moons", "--set", "colour=red"), "no parameter 'colour'"),
+        (("run", "two-moons", "--set", "mu=-1"), "mu must be finite and at least 0, got -1"),
+        (("run", "--data", "nowhere.csv"), "no file nowhere.csv"),
+        (("run", "--from", "nowhere.nc"), "no result file nowhere.nc"),
+        (("plot", "nowhere.nc"), "no result file nowhere.nc"),
+        (("compare", "--set", "n_tiles=0"), "n_tiles must be greater"),
+        (("report", "nowhere"), "nowhere"),
     ],
 )
 def test_bad_input_exits_with_2_and_a_sentence(arguments, words):
@@ -48,7 +59,8 @@ def test_bad_input_exits_with_2_and_a_sentence(arguments, words):
 def test_help_has_an_example_on_every_command_and_no_brian2():
     overview = run("--help").stdout
     commands = overview.split("Commands:")[1].split()
-    for command in ("demo", "bench", "cache"):
+    names = ["demo", "list", "run", "compare", "plot", "report", "describe"]
+    for command in [*names, "reproduce", "bench", "cache"]:
         assert command in commands
         assert f"Example: manifold-circuit {command}" in run(command, "--help").stdout
     check = "import sys, simulations.cli; assert not {'brian2', 'numpy'} & set(sys.modules)"
@@ -70,3 +82,96 @@ def test_quick_benchmark(tmp_path):
         assert all(cost > 0 for cost in found["us_per_step"].values())
     assert "/ fused" in result.stdout
     assert (tmp_path / "bench.png").exists()
+
+
+def small(*arguments):
+    """Options that make the square experiment quick."""
+    return [*arguments, "--engine", "exact", "--set", "n_points=200", "--set", "label_after=50"]
+
+
+def test_list_and_run(tmp_path):
+    listed = run("list").stdout
+    assert "two-moons" in listed
+    result = run(*small("run", "square-balance", "--repeats", 2, "--out", tmp_path))
+    assert result.returncode == 0, result.stderr
+    assert "the circuit fluctuates more" in result.stdout
+    assert "2/2" in result.stderr
+    again = run(*small("run", "square-balance", "--repeats", 2, "--out", tmp_path))
+    assert "2 of 2 runs were finished before" in again.stdout
+    path = tmp_path / "square-balance" / "seed-00001.nc"
+    rerun = run("run", "--from", path, "--out", tmp_path / "again")
+    assert "run again gives the same numbers" in rerun.stdout
+    drawn = run("plot", tmp_path / "square-balance.nc")
+    assert drawn.returncode == 0, drawn.stderr
+    assert (tmp_path / "figures" / "square-balance-fig4.png").exists()
+
+
+def test_own_data(tmp_path):
+    rng = np.random.default_rng(0)
+    points = rng.uniform(0, 10, (120, 3))
+    labels = np.where(np.arange(120) % 20 == 19, np.sign(points[:, 0] - 5), 0)
+    path = tmp_path / "mine.csv"
+    rows = np.column_stack([points, labels])
+    np.savetxt(path, rows, delimiter=",", header="x,y,z-axis,label", comments="")
+    done = run("run", "--data", path, "--out", tmp_path, "--set", "n_tiles=15")
+    assert done.returncode == 0, done.stderr
+    assert "120 points, 6 labelled" in done.stdout
+    with xr.open_dataset(tmp_path / "mine.nc") as saved:
+        assert np.abs(saved["points"].values - points).max() < 1e-12  # text keeps 18 digits
+        assert (saved["labels"].values[:, 0] == labels).all()
+    drawn = run("plot", tmp_path / "mine.nc", "--kind", "raster", "--out", tmp_path)
+    assert drawn.returncode == 0, drawn.stderr
+    assert (tmp_path / "mine-raster.png").exists()
+    options = ["--engine", "cpp_standalone", "--set", "n_tiles=15", "--out", tmp_path / "compare"]
+    compared = run("compare", "--data", path, *options)
+    assert compared.returncode == 0, compared.stderr
+    values = dict(re.findall(r"^  (\w+) +(\d\.\de[-+]\d+)$", compared.stdout, flags=re.MULTILINE))
+    assert {"h", "W", "V_trace"} <= set(values)
+    assert max(map(float, values.values())) <= 1e-8
+    assert (tmp_path / "compare" / "agreement.png").exists()
+
+
+@pytest.mark.parametrize("kind", ["npy", "npz", "nc"])
+def test_other_kinds_of_files(tmp_path, kind):
+    from simulations.own_data import load_points
+
+    points, labels = np.random.default_rng(0).random((10, 2)), np.eye(10, 1)[:, 0]
+    path = tmp_path / f"points.{kind}"
+    if kind == "npy":
+        np.save(path, points)
+    elif kind == "npz":
+        np.savez(path, points=points, labels=labels)
+    else:
+        xr.Dataset({"points": (("t", "d"), points), "labels": ("t", labels)}).to_netcdf(
+            path, engine="h5netcdf"
+        )
+    found, found_labels = load_points(path)
+    assert (found == points).all()
+    assert found_labels is None if kind == "npy" else (found_labels == labels).all()
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("a,b\n1,2\n3\n", "line 3 has 1 cells, others have 2"),
+        ("", "it is empty"),
+        ("1,2\n3,x\n", "cannot be read"),
+        ("1,nan\n3,4\n", "finite"),
+    ],
+)
+def test_damaged_csv(tmp_path, content, words):
+    path = tmp_path / "bad.csv"
+    path.write_text(content)
+    result = run("run", "--data", path, "--out", tmp_path)
+    assert result.returncode == 2
+    assert words in result.stderr
+
+
+def test_describe_and_report(tmp_path):
+    described = run("describe", "--set", "n_tiles=7", "--out", tmp_path / "model")
+    assert described.returncode == 0, described.stderr
+    assert "excitatory (7)" in described.stdout
+    assert (tmp_path / "model" / "model.tex").read_text().startswith("\\documentclass")
+    result = run("report", tmp_path)
+    assert result.returncode == 2
+    assert "Traceback" not in result.stderr

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 import xarray as xr
 
+from analysis.selection import SELECTION_SEED
 from circuits.errors import InputError, ParameterError
 from simulations import sweep
-from simulations.experiment import SELECTION_SEED, error_rate
+from simulations.experiment import error_rate
 from simulations.registry import EXPERIMENTS, get_experiment
 
 TINY = {

@@ -1,0 +1,111 @@
+"""How labels diffuse over tiles: the paper's Eq. (exdiff), E(Δw) = η (μ S w − w). Made from a
+result that holds the ``measured`` and the ``predicted`` mean change of every weight."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from analysis.style import figure_style
+from circuits.lift import FloatArray
+
+MARKERS = ("o", "s", "^", "D", "v", "P")
+
+READOUTS = {"clip": ("#0072B2", "o"), "tanh": ("#E69F00", "x")}
+
+
+def plot_change(result: xr.Dataset, ax: Axes | None = None) -> Axes:
+    """Measured against predicted mean change of w, in units of η: a point per tile and repeat."""
+    ax = ax or plt.figure().add_subplot()
+    moments = result["moment"].to_numpy()
+    colors = plt.get_cmap("cividis")(np.linspace(0.9, 0.05, len(moments)))
+    # The latest changes are the largest; drawn first, they leave the others in sight.
+    for i in reversed(range(len(moments))):
+        one = result.isel(moment=i)
+        ax.scatter(
+            one["predicted"].to_numpy().ravel(),
+            one["measured"].to_numpy().ravel(),
+            s=10,
+            marker=MARKERS[i % len(MARKERS)],
+            color=colors[i],
+            alpha=0.7,
+            lw=0,
+            label=f"{moments[i]}",
+        )
+    pairs = [result[name].to_numpy().ravel() for name in ("predicted", "measured")]
+    reach = 1.08 * max(np.abs(pairs).max(), 1e-12)
+    ax.axline((0, 0), slope=1, color="black", lw=1, ls="--", zorder=0)
+    found = slopes(result)
+    spread = f" ± {found.std(ddof=1):.3f}" if len(found) > 1 else ""
+    text = f"slope {found.mean():.3f}{spread}\n(dashed: 1)"
+    ax.text(0.97, 0.05, text, ha="right", transform=ax.transAxes)
+    ax.set(
+        xlabel="predicted change of w, (μ S w − w)",
+        ylabel="measured mean change of w, E(Δw) / η",
+        xlim=(-reach, reach),
+        ylim=(-reach, reach),
+        aspect="equal",
+    )
+    handles, labels = ax.get_legend_handles_labels()
+    ax.legend(handles[::-1], labels[::-1], title="points since\nthe labels", markerscale=1.8)
+    return ax
+
+
+def slopes(result: xr.Dataset) -> FloatArray:
+    """Slope of the measured on the predicted change, through the origin, in every repeat."""
+    shape = (result.sizes.get("repeat", 1), -1)
+    order = ("repeat", ...)
+    predicted, measured = (
+        result[name].transpose(*order, missing_dims="ignore").to_numpy().reshape(shape)
+        for name in ("predicted", "measured")
+    )
+    found: FloatArray = (predicted * measured).sum(axis=1) / (predicted**2).sum(axis=1)
+    return found
+
+
+def plot_readouts(result: xr.Dataset, ax: Axes | None = None, repeat: int = 0) -> Axes:
+    """The readout over time with either nonlinearity, on the same stream; enlarged, the time after
+    the first label, when they differ."""
+    ax = ax or plt.figure().add_subplot()
+    y = result.isel(repeat=repeat, missing_dims="ignore")["readout_y"]
+    _draw_readouts(ax, y, 10)
+    ax.set(xlabel="presentation", ylabel="readout y", ylim=(-1.15, 1.15))
+    answered = np.flatnonzero((y != 0).any("readout_kind").to_numpy())
+    if answered.size:
+        first, span = int(answered[0]) + 1, y.sizes["presentation"]
+        after = min(max(span // 25, 20), span - first + 1)
+        zoom = ax.inset_axes((0.34, 0.17, 0.62, 0.66))
+        _draw_readouts(zoom, y, 22)
+        zoom.set(xlim=(first - 0.06 * after, first + after), ylim=(-1.1, 1.1), yticks=(-1, 0, 1))
+        zoom.set_title("after the first label", size=8, weight="normal")
+        zoom.spines[["top", "right"]].set_visible(True)
+        ax.indicate_inset_zoom(zoom, edgecolor="0.5")
+        zoom.legend(loc="center right", frameon=True, framealpha=1)
+    else:
+        ax.legend(loc="center right")
+    return ax
+
+
+def _draw_readouts(ax: Axes, y: xr.DataArray, size: float) -> None:
+    time = np.arange(y.sizes["presentation"]) + 1
+    for kind, (color, marker) in READOUTS.items():
+        look: dict[str, Any] = {"color": color}
+        if marker == "o":
+            look = {"facecolors": "none", "edgecolors": color}
+        values = y.sel(readout_kind=kind).to_numpy()
+        ax.scatter(time, values, s=size, marker=marker, linewidths=0.9, label=kind, **look)
+
+
+def figure(result: xr.Dataset) -> Figure:
+    """The equation, and clip against tanh."""
+    with figure_style():
+        fig = plt.figure(figsize=(9.5, 4.3))
+        axes = fig.subplot_mosaic("ab", width_ratios=(1, 1.15))
+        plot_change(result, axes["a"]).set_title("Mean change of w: measured, predicted")
+        plot_readouts(result, axes["b"]).set_title("Readout by clip and by tanh")
+    return fig

@@ -1,0 +1,199 @@
+"""What theory says of the fast dynamics: where a presentation settles, and how fast.
+
+Near the fixed point h* = [a]_+/A, u* = sqrt(A) d, V* = u* h*^T, with A = |[a]_+| and a unit vector
+d, one step multiplies a small deviation by 1 + lambda. Deviations fall into modes that do not mix:
+
+    along h*    h.h*, u.d and d.V h*:
+                lambda^3 + (gu + gV) lambda^2 + G (gu + gV) lambda + 4 G gu gV = 0
+    across h*   h and d.V orthogonal to h*, for each active tile but one:
+                lambda^2 + gV lambda + G gV = 0
+    across d    u and V h* orthogonal to d, for each interneuron but one: lambda = 0 and -(gu + gV)
+    the rest    of V: lambda = -gV
+
+with gu = gamma_u, gV = gamma_V and G = gamma_h A. The zero is the direction of u, which the
+equations leave open and which a start with V = u h^T never leaves.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import xarray as xr
+from numpy.typing import ArrayLike, NDArray
+
+from circuits import rules
+from circuits.errors import InputError
+from circuits.lift import FloatArray, SphereLift
+from circuits.parameters import CircuitParameters
+
+ComplexArray = NDArray[np.complex128]
+Gamma = tuple[float, float, float]
+"""gamma_h, gamma_u, gamma_V."""
+Modes = Literal["along", "across", "both"]
+
+
+def cubic(gamma: Gamma, size: float) -> FloatArray:
+    """Coefficients, highest power first, of the cubic along h*, with ``size`` A = |[a]_+|:
+
+    lambda^3 + (gu + gV) lambda^2 + gh A (gu + gV) lambda + 4 gh A gu gV.
+    """
+    gamma_h, gamma_u, gamma_V = gamma
+    total = gamma_u + gamma_V
+    drive = gamma_h * size
+    return np.array([1.0, total, drive * total, 4 * drive * gamma_u * gamma_V])
+
+
+def quadratic(gamma: Gamma, size: float) -> FloatArray:
+    """Coefficients of the pair across h*: lambda^2 + gV lambda + gh A gV."""
+    gamma_h, _, gamma_V = gamma
+    return np.array([1.0, gamma_V, gamma_h * size * gamma_V])
+
+
+def roots(gamma: Gamma, size: float, modes: Modes = "both") -> ComplexArray:
+    """The lambda of the modes that a start with V = u h^T can excite: three along, two across."""
+    found = []
+    if modes in ("along", "both"):
+        found.append(np.roots(cubic(gamma, size)))
+    if modes in ("across", "both"):
+        found.append(np.roots(quadratic(gamma, size)))
+    return np.asarray(np.concatenate(found), dtype=complex)
+
+
+def spectrum(
+    gamma: Gamma, size: float, n_tiles: int, n_interneurons: int, n_active: int
+) -> ComplexArray:
+    """All eigenvalues of one step at the fixed point, 1 + lambda each as often as it occurs.
+
+    ``n_active`` tiles have a_i > 0. The others are held at h_i = 0 (eigenvalue 0).
+    """
+    _, gamma_u, gamma_V = gamma
+    silent = n_tiles - n_active
+    others = n_interneurons - 1
+    lambdas = [
+        roots(gamma, size, "along"),
+        np.tile(roots(gamma, size, "across"), n_active - 1),
+        np.tile([0.0, -(gamma_u + gamma_V)], others),
+        np.full(others * (n_active - 1) + n_interneurons * silent, -gamma_V),
+        np.full(silent, -1.0),
+    ]
+    return np.asarray(1 + np.concatenate(lambdas), dtype=complex)
+
+
+def growth_factor(gamma: Gamma, size: float, modes: Modes = "both") -> float:
+    """max |1 + lambda|: what a step multiplies the slowest mode by; below 1 it settles."""
+    return float(np.abs(1 + roots(gamma, size, modes)).max())
+
+
+def critical_drive(gamma_u: ArrayLike, gamma_V: ArrayLike) -> FloatArray:
+    """The gamma_h A at which settling stops: stable iff 0 < gamma_h A < this (rates up to 1).
+
+        G_c = ((gu - gV)^2 - 4 gu gV (gu + gV)) / (gu + gV - 4 gu gV)^2
+
+    It is the Hurwitz condition of the cubic after 1 + lambda = (1 + s)/(1 - s), which maps the
+    unit circle onto the imaginary axis. Modes across h* need only G < 1, and G_c < 1. Not positive
+    means that no drive is stable. As the steps get small G_c tends to ((gu - gV)/(gu + gV))^2
+    while G tends to 0: then only equal rates fail to settle.
+    """
+    u, v = np.asarray(gamma_u, dtype=float), np.asarray(gamma_V, dtype=float)
+    # Where the denominator is 0 the numerator is -(gu + gV): no drive is stable, minus infinity.
+    with np.errstate(divide="ignore"):
+        return np.asarray(((u - v) ** 2 - 4 * u * v * (u + v)) / (u + v - 4 * u * v) ** 2)
+
+
+def is_stable(gamma: Gamma, size: float) -> bool:
+    """Whether the fixed point attracts: 0 < gamma_h A < `critical_drive`."""
+    return bool(0 < gamma[0] * size < critical_drive(gamma[1], gamma[2]))
+
+
+def parameters_of(run: xr.Dataset) -> CircuitParameters:
+    """The parameters a result was made with."""
+    return CircuitParameters(**json.loads(run.attrs["parameters"]))
+
+
+def gamma_of(run: xr.Dataset) -> Gamma:
+    """Step sizes of a result: gain dt/tau_h, dt/tau_u, dt/tau_V."""
+    p = parameters_of(run)
+    return float(run.attrs["gain"]) * p.dt_ / p.tau_h_, p.dt_ / p.tau_u_, p.dt_ / p.tau_V_
+
+
+@dataclass(frozen=True)
+class Target:
+    """Where a presentation leads."""
+
+    a: FloatArray
+    """The drive."""
+    h: FloatArray
+    u: FloatArray
+    V: FloatArray
+    y: FloatArray | None
+    """None where w before the presentation cannot be known."""
+    size: float
+    """A = |[a]_+|."""
+
+
+def weights_before(run: xr.Dataset, presentation: int) -> dict[str, FloatArray]:
+    """W, b and (where it can be known) w as they were when a presentation began.
+
+    They are the snapshot of the presentation before. Where there is none, the learning of this
+    presentation is undone in the snapshot after it: W = (W' - eta h x^T)/(1 - eta), and so on.
+    """
+    if "W_snapshots" not in run:
+        raise InputError(
+            "the closed form needs W and b before the presentation, which this result does not "
+            "hold: run with snapshot_every=1"
+        )
+    times = run["snapshot_presentation"].to_numpy()
+    before = np.flatnonzero(times == presentation - 1)
+    if before.size:
+        return {
+            name: run[f"{name}_snapshots"][int(before[0])].to_numpy() for name in ("W", "b", "w")
+        }
+    after = np.flatnonzero(times == presentation)
+    if not after.size:
+        raise InputError(
+            f"the closed form needs W and b before presentation {presentation}, but there is no "
+            f"snapshot at {presentation - 1} or {presentation}: run with snapshot_every=1"
+        )
+    p = parameters_of(run)
+    eta = p.learning_rate
+    if eta == 1:
+        raise InputError(
+            f"W and b before presentation {presentation} cannot be known: there is no snapshot "
+            "before it, and learning_rate=1 overwrites them"
+        )
+    late = {name: run[f"{name}_snapshots"][int(after[0])].to_numpy() for name in ("W", "b", "w")}
+    h, y = (run[name][presentation].to_numpy() for name in "hy")
+    x = lift_of(run)(run["points"][[presentation]].to_numpy())[0]
+    alpha = float(run.attrs["alpha"])
+    found = {
+        "W": (late["W"] - eta * np.outer(h, x)) / (1 - eta),
+        "b": (late["b"] - eta * math.sqrt(alpha) * h) / (1 - eta),
+    }
+    learned = int(run.attrs["first_presentation"]) + presentation
+    rate = 1 / (learned + 1) if p.readout_rate == "running_mean" else float(p.readout_rate)
+    if rate < 1:  # at rate 1, the first of a running mean, nothing of the old w is left
+        found["w"] = (late["w"] - rate * np.outer(y, h)) / (1 - rate)
+    return found
+
+
+def lift_of(run: xr.Dataset) -> SphereLift:
+    """The front end a result was made with."""
+    return SphereLift(**json.loads(run.attrs["lift"]))
+
+
+def target_of(run: xr.Dataset, presentation: int) -> Target:
+    """The closed form that a presentation of a result should settle on."""
+    p = parameters_of(run)
+    weights = weights_before(run, presentation)
+    x = lift_of(run)(run["points"][[presentation]].to_numpy())[0]
+    a = rules.drive(weights["W"], weights["b"], x, float(run.attrs["alpha"]))
+    h, u, V = rules.fixed_point(a, rules.rest_direction(p.n_interneurons))
+    y = None
+    if "w" in weights:
+        z = run["labels"][presentation].to_numpy().astype(float)
+        y = rules.readout(weights["w"], h, z, np.array(p.mu_per_readout), p.readout)
+    return Target(a, h, u, V, y, float(np.linalg.norm(np.maximum(a, 0))))

@@ -1,0 +1,370 @@
+"""Figures show what the result files hold, and say how those were made."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import matplotlib as mpl
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+import xarray as xr
+from matplotlib.colors import to_rgba
+from PIL import Image
+
+from analysis import arcs, chessboards, diffusion, figures, selection, square, two_moons
+from circuits.errors import CircuitError, InputError
+from simulations.registry import get_experiment
+from simulations.sweep import run_experiment
+
+SMALL = {
+    "tiling-arcs": {"n_points": 200, "n_tiles": 12},
+    "two-moons": {"n_points": 300, "n_tiles": 12, "label_after": 100},
+    "chessboard-supervision": {
+        "n_points": 300,
+        "n_tiles": 30,
+        "label_counts": (30, 60),
+        "mu_grid": (3, 30),
+        "rate_grid": (0.1, 3),
+        "gamma_grid": (50, 200),
+    },
+    "chessboard-offline": {
+        "n_points": 500,
+        "n_test": 50,
+        "every": 250,
+        "n_tiles": 30,
+        "mu_grid": (3, 30),
+        "svm_grid": ((0.01, 0.1), (0.01, 1.0)),
+    },
+    "square-balance": {"n_points": 200, "n_tiles": 20, "label_after": 50},
+    "label-diffusion": {"n_tiling": 200, "moments": (0, 20), "n_probe": 100, "n_tiles": 12},
+}
+SEEDS = [0, 1]
+CHOOSING = [10_000, 10_001]
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    """A folder with tiny results of every experiment."""
+    out = tmp_path_factory.mktemp("results")
+    for name, changes in SMALL.items():
+        config = get_experiment(name).config("exact", dict(changes))
+        run_experiment(config, SEEDS + CHOOSING * name.startswith("chessboard"), out)
+    return out
+
+
+@pytest.fixture(autouse=True)
+def _close():
+    with mpl.rc_context({"backend": "Agg"}):
+        yield
+        plt.close("all")
+
+
+def load(directory, name):
+    with xr.open_dataset(directory / f"{name}.nc", engine="h5netcdf") as dataset:
+        return dataset.load()
+
+
+def single(directory, name, seed=0):
+    return load(directory / name, f"seed-{seed:05d}")
+
+
+def offsets(collection):
+    """The points of a scatter plot, in two or three dimensions."""
+    if hasattr(collection, "_offsets3d"):
+        return np.column_stack([np.asarray(values) for values in collection._offsets3d])
+    return np.asarray(collection.get_offsets())
+
+
+@pytest.mark.parametrize("name", figures.FIGURES)
+def test_every_figure_is_made_from_files(results, name):
+    fig = figures.make_figure(name, results)
+    fig.canvas.draw()
+    for ax in fig.axes:
+        if ax.axison and not hasattr(ax, "zaxis") and ax.get_label() != "<colorbar>":
+            assert ax.get_xlabel()
+    assert fig.axes
+
+
+def test_fields_are_the_responses_with_a_colour_per_tile(results):
+    merged = load(results, "tiling-arcs")
+    ax = arcs.plot_fields(merged)
+    plane, *fields = ax.collections
+    points, h = merged["points"].values[0], merged["h_final"].values[0]
+    np.testing.assert_array_equal(offsets(plane), np.column_stack([points, np.zeros(len(points))]))
+    active = np.flatnonzero(h.any(axis=0))
+    assert len(fields) == len(active)
+    assert len({tuple(field.get_facecolor()[0]) for field in fields}) == len(active)
+    drawn = sorted(tuple(offsets(field)[:, 2]) for field in fields)
+    assert drawn == sorted(tuple(h[h[:, tile] > 0, tile]) for tile in active)
+    for field in fields:
+        values = offsets(field)
+        found = [np.flatnonzero((points == value[:2]).all(axis=1))[0] for value in values]
+        assert (h[found] == values[:, 2:]).any(axis=1).all()
+
+
+def test_tile_colours_are_all_different_and_neighbours_differ_in_hue():
+    colors = arcs.tile_colors(40)
+    assert len(set(colors)) == 40
+    hues = [mpl.colors.rgb_to_hsv(color)[0] for color in colors]
+    assert np.abs(np.diff(hues)).min() > 0.02
+
+
+def test_lines_through_the_fields_are_means_of_neighbours():
+    position = np.array([3.0, 1.0, 0.0, 2.0])
+    field = np.column_stack([position, 2 * position, position**2])
+    smooth = arcs._smooth(field, position, group=2)
+    np.testing.assert_allclose(smooth, [[0.5, 1, 0.5], [2.5, 5, 6.5]])
+    assert arcs._smooth(field[:0], position[:0]).shape == (0, 3)
+
+
+def test_the_diagram_names_symbols_and_sizes(results):
+    run = load(results, "tiling-arcs")
+    words = " ".join(text.get_text() for text in arcs.plot_network(run).texts)
+    for symbol in ("$x$", "$W$", "$h$", "$V$", "$u$", "$w$", "$y$", "$z$", "$b$"):
+        assert symbol in words
+    for dim in ("input", "tile", "interneuron", "readout"):
+        assert f"({run.sizes[dim]})" in words
+
+
+def test_two_moons_shows_the_first_repeat(results):
+    fig = figures.make_figure("fig2", results)
+    y = single(results, "two-moons")["y"].values[:, 0]
+    readout = next(ax for ax in fig.axes if ax.get_ylabel() == "readout y")
+    shown = np.concatenate([offsets(collection) for collection in readout.collections])
+    np.testing.assert_array_equal(shown[np.argsort(shown[:, 0]), 1], y)
+
+
+def by_hand(merged, name, grid, board):
+    """Mean and spread of the reported repeats at the value that is best on the others."""
+    error = merged[f"{name}_error"].isel(board=board).transpose("repeat", grid, ...).values
+    choosing = merged["seed"].values >= 10_000
+    chosen = error[choosing].mean(axis=0)
+    if name in ("online", "offline"):
+        chosen = chosen.mean(axis=1, keepdims=True)
+    best = np.broadcast_to(chosen.argmin(axis=0), error.shape[2:])
+    shown = np.stack([error[~choosing][:, value, i] for i, value in enumerate(best)], axis=1)
+    return shown.mean(axis=0), shown.std(axis=0, ddof=1)
+
+
+@pytest.mark.parametrize("board", [0, 1, 2])
+@pytest.mark.parametrize(
+    ("experiment", "draw", "methods"),
+    [
+        ("chessboard-supervision", chessboards.plot_supervision, chessboards.SUPERVISION),
+        ("chessboard-offline", chessboards.plot_stream, chessboards.STREAM),
+    ],
+)
+def test_error_bars_are_means_and_deviations_at_the_chosen_values(
+    results, experiment, draw, methods, board
+):
+    merged = load(results, experiment)
+    ax = draw(merged, board=board)
+    assert len(ax.containers) == len(methods)
+    for container, (name, (grid, *_)) in zip(ax.containers, methods.items(), strict=True):
+        mean, sd = by_hand(merged, name, grid, board)
+        line, _, (bars,) = container
+        np.testing.assert_allclose(line.get_ydata(), mean)
+        ends = np.array([segment[:, 1] for segment in bars.get_segments()])
+        np.testing.assert_allclose(ends, np.column_stack([mean - sd, mean + sd]))
+
+
+def errors(values, seeds):
+    """A result with errors (repeat, board, mu) and one time."""
+    return xr.Dataset(
+        {"online_error": (("repeat", "board", "mu", "time"), np.array(values)[..., None])},
+        coords={"seed": ("repeat", seeds), "mu": [1.0, 2.0], "time": [10], "board": ["a"]},
+    )
+
+
+def test_values_are_chosen_on_one_part_and_reported_on_the_other():
+    values = [[[0.1, 0.4]], [[0.1, 0.3]], [[0.9, 0.2]]]
+    found = selection.chosen_errors(errors(values, [0, 1, 10_000]), "online_error", "mu")
+    np.testing.assert_array_equal(found.squeeze(), [0.4, 0.3])
+    # Nothing kept for choosing: chosen on all, among them those reported.
+    found = selection.chosen_errors(errors(values, [0, 1, 2]), "online_error", "mu")
+    np.testing.assert_array_equal(found.squeeze(), [0.4, 0.3, 0.2])
+
+
+def test_boards_are_drawn_by_class(results):
+    merged = load(results, "chessboard-supervision")
+    sheet, classes = merged["unrolled"].values[0], merged["classes"].values[0]
+    for board in range(3):
+        ax = chessboards.plot_board(merged, board=board)
+        for collection, label in zip(ax.collections, (-1, 1), strict=True):
+            np.testing.assert_array_equal(offsets(collection), sheet[classes[board] == label])
+    (roll,) = chessboards.plot_roll(merged).collections
+    np.testing.assert_array_equal(offsets(roll), merged["points"].values[0])
+    roll.axes.figure.canvas.draw()
+    colors = {to_rgba(color) for color, _ in chessboards.CLASSES.values()}
+    assert {tuple(color) for color in roll.get_facecolors()} == colors
+
+
+@pytest.mark.parametrize("approach", ["circuit", "laplacian"])
+def test_the_square_is_coloured_by_prediction(results, approach):
+    merged = load(results, "square-balance")
+    ax = square.plot_solution(merged, approach=approach)
+    score = merged["score"].sel(approach=approach).values[0]
+    shown = {c.get_label(): len(c.get_offsets()) for c in ax.collections}
+    assert shown.get("predicted −1", 0) == (score < 0).sum()
+    assert shown.get("predicted +1", 0) == (score > 0).sum()
+    assert shown.get("undecided", 0) == (score == 0).sum()
+    assert sorted(tuple(text.xy) for text in ax.texts) == [(0.1, 0.1), (0.9, 0.9)]
+
+
+def test_the_histogram_counts_every_repeat(results):
+    merged = load(results, "square-balance")
+    ax = square.plot_imbalance(merged)
+    for container, approach in zip(ax.containers, square.APPROACHES, strict=True):
+        heights = np.array([bar.get_height() for bar in container])
+        assert heights.sum() == len(SEEDS)
+        edges = 1 - square.BIN * np.arange(len(heights) + 1)[::-1]
+        values = merged["majority"].sel(approach=approach).values
+        np.testing.assert_array_equal(heights, np.histogram(values, edges)[0])
+
+
+def test_the_histogram_has_room_for_undecided_points():
+    majority = xr.Dataset(
+        {"majority": (("repeat", "approach"), [[0.31, 1.0], [0.5, 0.55]])},
+        coords={"approach": ["circuit", "laplacian"]},
+    )
+    ax = square.plot_imbalance(majority)
+    assert [sum(bar.get_height() for bar in bars) for bars in ax.containers] == [2, 2]
+    assert ax.get_xlim()[0] <= 0.31
+
+
+def test_changes_are_the_measured_against_the_predicted(results):
+    merged = load(results, "label-diffusion")
+    ax = diffusion.plot_change(merged)
+    for collection in ax.collections:
+        one = merged.sel(moment=int(collection.get_label()))
+        expected = [one[name].values.ravel() for name in ("predicted", "measured")]
+        np.testing.assert_array_equal(offsets(collection), np.column_stack(expected))
+    assert len(ax.collections) == merged.sizes["moment"]
+    one = merged.isel(repeat=1)
+    slope = np.polyfit(one["predicted"].values.ravel(), one["measured"].values.ravel(), 1)[0]
+    # The slope is through the origin, the fit is not.
+    assert diffusion.slopes(merged)[1] == pytest.approx(slope, rel=0.05)
+    assert diffusion.slopes(one) == pytest.approx(diffusion.slopes(merged)[1:2])
+
+
+def test_both_readouts_are_drawn_over_time(results):
+    merged = load(results, "label-diffusion")
+    ax = diffusion.plot_readouts(merged, repeat=1)
+    for collection in ax.collections:
+        if collection.get_label() in diffusion.READOUTS:
+            y = merged["readout_y"].sel(readout_kind=collection.get_label()).values[1]
+            expected = np.column_stack([np.arange(len(y)) + 1, y])
+            np.testing.assert_array_equal(offsets(collection), expected)
+
+
+def test_single_runs_are_drawn_too(results):
+    for draw, name in (
+        (arcs.figure, "tiling-arcs"),
+        (two_moons.figure, "two-moons"),
+        (square.figure, "square-balance"),
+        (diffusion.figure, "label-diffusion"),
+    ):
+        draw(single(results, name, 1)).canvas.draw()
+    runs = [single(results, f"chessboard-{kind}") for kind in ("supervision", "offline")]
+    chessboards.figure(*runs).canvas.draw()
+
+
+def test_plots_go_into_given_axes(results):
+    fig, axes = plt.subplots(1, 2)
+    merged = load(results, "square-balance")
+    assert square.plot_solution(merged, axes[0]) is axes[0]
+    assert square.plot_imbalance(merged, axes[1]) is axes[1]
+    assert fig.axes == list(axes)
+    ax = plt.figure().add_subplot(projection="3d")
+    assert arcs.plot_fields(load(results, "tiling-arcs"), ax) is ax
+
+
+@pytest.mark.parametrize("name", figures.FIGURES)
+def test_captions_say_how_the_results_were_made(results, name):
+    text = figures.caption(name, results)
+    assert "\n" not in text
+    for experiment in figures.FIGURES[name][0]:
+        code = load(results, experiment).attrs["code"]
+        assert f"code revision {code}" in text
+        assert f"n_tiles = {SMALL[experiment]['n_tiles']}" in text
+    assert "2 repeats (seeds 0, 1)" in text
+    assert "engine exact" in text
+    assert "seed 0." in text
+    if name == "fig3":
+        assert "2 for choosing (seeds 10000, 10001)" in text
+        assert "mu_grid = (3, 30)" in text
+        assert "mu = 1000" not in text, "the grid replaces this value"
+
+
+def test_captions_of_a_single_run_and_of_mixed_repeats(results, tmp_path):
+    single(results, "square-balance", 1).to_netcdf(
+        tmp_path / "square-balance.nc", engine="h5netcdf"
+    )
+    assert "1 repeat (seed 1)" in figures.caption("fig4", tmp_path)
+    merged = load(results, "square-balance")
+    del merged.attrs["code"]
+    merged.to_netcdf(tmp_path / "square-balance.nc", engine="h5netcdf")
+    assert "code revision differs between repeats" in figures.caption("fig4", tmp_path)
+
+
+@pytest.mark.parametrize("make", [figures.make_figure, figures.caption])
+def test_a_missing_file_is_one_sentence_with_the_command(tmp_path, make):
+    with pytest.raises(CircuitError) as caught:
+        make("fig4", tmp_path)
+    text = str(caught.value)
+    assert "manifold-circuit run square-balance" in text
+    assert str(tmp_path / "square-balance.nc") in text
+    assert "\n" not in text
+
+
+def test_other_files_and_names_are_refused_in_a_sentence(results, tmp_path):
+    with pytest.raises(InputError, match="no figure 'fig9': use fig1"):
+        figures.make_figure("fig9", results)
+    path = tmp_path / "label-diffusion.nc"
+    load(results, "square-balance").to_netcdf(path, engine="h5netcdf")
+    with pytest.raises(InputError, match=r"holds no 'measured'.*run label-diffusion"):
+        figures.make_figure("diffusion", tmp_path)
+    path.write_bytes(b"not a result")
+    with pytest.raises(InputError, match=r"cannot be read.*run label-diffusion"):
+        figures.make_figure("diffusion", tmp_path)
+
+
+def test_all_that_can_be_made_is_saved_with_captions_inside(results, tmp_path):
+    assert figures.save_all(tmp_path) == []
+    assert not any(tmp_path.iterdir())
+    folder = tmp_path / "some"
+    folder.mkdir()
+    # Half of what fig3 needs is not enough for it.
+    for name in ("label-diffusion", "chessboard-offline"):
+        (folder / f"{name}.nc").symlink_to(results / f"{name}.nc")
+    files = figures.save_all(folder)
+    names = ["diffusion.png", "diffusion.pdf", "captions.md"]
+    assert files == [folder / "figures" / name for name in names]
+    text = figures.caption("diffusion", folder)
+    assert text in files[2].read_text(encoding="utf-8")
+    with Image.open(files[0]) as image:
+        assert image.text["Description"] == text
+    # PDF keeps text that is not plain ASCII in UTF-16, with brackets and backslashes escaped.
+    subject = files[1].read_bytes().partition(b"/Subject")[2]
+    assert text.partition("(")[0].encode("utf-16-be") in subject
+    again = figures.save("diffusion", folder, tmp_path / "again")
+    assert [file.read_bytes() for file in again] == [file.read_bytes() for file in files[:2]]
+    assert not plt.get_fignums()
+
+
+def test_making_figures_never_simulates(results):
+    code = (
+        "import sys; from pathlib import Path; from analysis import figures\n"
+        f"figures.make_figure('fig4', Path({str(results)!r}))\n"
+        f"figures.make_figure('fig1', Path({str(results)!r}))\n"
+        "wrong = {'brian2', 'simulations', 'sklearn'} & set(sys.modules)\n"
+        "assert not wrong, wrong"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_seeds_are_put_in_few_words():
+    assert figures._ranges([3, 0, 1, 2, 7, 8, 20]) == "0 to 3, 7, 8, 20"
