@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 SETUP := $(VENV)/.ready
 
-.PHONY: setup demo test lint bench reproduce clean
+.PHONY: setup demo test lint bench reproduce readme clean
 
 setup: $(SETUP)
 
@@ -31,6 +31,10 @@ bench: setup
 
 reproduce: setup
 	$(BIN)/manifold-circuit reproduce
+
+# The tables in README.md, from full runs of both.
+readme: reproduce bench
+	$(BIN)/python -m simulations.readme
 
 clean:
 	rm -rf $(VENV) results .mypy_cache .ruff_cache .pytest_cache .hypothesis

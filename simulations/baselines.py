@@ -120,8 +120,6 @@ class LaplacianSVM:
 
         ``laplacian`` is ``graph_laplacian(h)``, for those who fit many machines to one h.
         """
-        from sklearn.svm import SVC
-
         rows = _as_outputs(h)
         if rows.min() < 0:
             # The penalty is a sum of squares, and the problem convex, only for overlaps >= 0.
@@ -137,8 +135,7 @@ class LaplacianSVM:
         penalty = self.lam * np.eye(rows.shape[1]) + self.mu * L
         R = cholesky(penalty)
         g = solve_triangular(R, rows[labelled].T, trans="T").T
-        # The default tolerance of 1e-3 is visible in w; this one costs little.
-        machine = SVC(C=0.5, kernel="linear", tol=1e-6).fit(g, z[labelled])
+        machine = _solve(g, z[labelled])
         self.w = solve_triangular(R, machine.coef_[0])
         self.b = float(machine.intercept_[0])
         return self
@@ -221,6 +218,25 @@ def _transduce(model: Any, points: ArrayLike, labels: ArrayLike) -> Transduction
     # From the shares and not from ``transduction_``, which gives class -1 to unreached points.
     scores: FloatArray = model.label_distributions_ @ (2.0 * model.classes_ - 1)
     return Transduction(scores, model.n_iter_ < model.max_iter, model.n_iter_)
+
+
+def _solve(g: FloatArray, z: FloatArray) -> Any:
+    """Fit a standard machine, as exactly as its solver can.
+
+    scikit-learn's default tolerance of 1e-3 is visible in w, and 1e-6 costs little; but now and
+    then rounding keeps the solver from ever reaching 1e-6, and it would go round for ever.
+    """
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.svm import SVC
+
+    for tolerance in (1e-6, 1e-5, 1e-4, 1e-3):
+        machine = SVC(C=0.5, kernel="linear", tol=tolerance, max_iter=100_000)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            machine.fit(g, z)
+        if machine.fit_status_ == 0:
+            return machine
+    raise InputError("the support vector machine did not converge on these outputs and labels")
 
 
 def _as_outputs(h: ArrayLike, n_tiles: int | None = None) -> FloatArray:

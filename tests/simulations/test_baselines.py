@@ -305,3 +305,25 @@ def test_spreading_from_fewer_than_two_classes(method, clusters):
     for label in (-1, 1):
         only = np.where(labels == label, labels, 0)
         np.testing.assert_array_equal(method(points, only, gamma=0.8).scores, [label] * 30)
+
+
+def test_a_machine_that_cannot_reach_its_tolerance_still_ends(monkeypatch):
+    """Rounding can keep libsvm from ever reaching 1e-6: then a wider tolerance is tried."""
+    import sklearn.svm
+
+    asked = []
+
+    class Stubborn(sklearn.svm.SVC):
+        def fit(self, X, y):
+            asked.append((self.tol, self.max_iter))
+            super().fit(X, y)
+            if self.tol < 1e-4:
+                self.fit_status_ = 1
+            return self
+
+    monkeypatch.setattr(sklearn.svm, "SVC", Stubborn)
+    h = np.random.default_rng(0).random((30, 4))
+    labels = np.where(np.arange(30) < 10, np.where(h[:, 0] > 0.5, 1, -1), 0)
+    LaplacianSVM(0.1, 1.0).fit(h, labels)
+    assert [tolerance for tolerance, _ in asked] == [1e-6, 1e-5, 1e-4]
+    assert all(limit > 0 for _, limit in asked)  # -1 would mean no limit
