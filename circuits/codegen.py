@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from copy import copy
 from importlib import import_module
 from pathlib import Path
+from threading import RLock
 from typing import Any
 
 import numpy as np
@@ -48,6 +49,9 @@ _array_presentation_clock_dt[0] = n_steps*step;
 DURATION = "(double)(n_presentations*n_steps)*step"
 REPORT = "std::cout << completed << std::endl;"
 REPORT_PERIOD = 0.2
+
+
+_TURN = RLock()
 
 
 class CircuitCodeObject(CPPStandaloneCodeObject):  # type: ignore[misc]
@@ -164,19 +168,22 @@ class CircuitDevice(CPPStandaloneDevice):  # type: ignore[misc]
 
 @contextmanager
 def using(device: Device | None = None, target: str | None = None) -> Iterator[None]:
-    """Make a device (or a runtime target) Brian2's current one, and put the user's back after."""
-    saved = brian_devices.active_device
-    saved_target = prefs["codegen.target"]
-    brian_devices.active_device = device or brian_devices.runtime_device
-    try:
-        if device is not None and device.defaultclock is None:
-            device.activate(build_on_run=False)
-        if target is not None:
-            prefs["codegen.target"] = target
-        yield
-    finally:
-        brian_devices.active_device = saved
-        prefs["codegen.target"] = saved_target
+    """Make a device (or a runtime target) Brian2's current one, and put the user's back after.
+
+    Brian2 has one current device per process, so circuits in several threads take turns.
+    """
+    with _TURN:
+        saved, saved_target = brian_devices.active_device, prefs["codegen.target"]
+        brian_devices.active_device = device or brian_devices.runtime_device
+        try:
+            if device is not None and device.defaultclock is None:
+                device.activate(build_on_run=False)
+            if target is not None:
+                prefs["codegen.target"] = target
+            yield
+        finally:
+            brian_devices.active_device = saved
+            prefs["codegen.target"] = saved_target
 
 
 def compile_program(directory: Path, compiler: str, flags: list[str]) -> None:

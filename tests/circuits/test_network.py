@@ -207,6 +207,23 @@ def test_circuits_and_a_users_own_brian2_code_do_not_disturb_each_other():
     assert (brian2.get_device(), brian2.defaultclock.dt_, brian2.prefs.codegen.target) == before
 
 
+def test_circuits_in_threads_take_turns():
+    from concurrent.futures import ThreadPoolExecutor
+
+    points, _, labels = moons(20, after=5)
+
+    def run(case):
+        engine, m = case
+        parameters = small_circuit(n_tiles=m, tile_radius=1.0)
+        found = ManifoldCircuit(parameters, LIFT, engine).run(points, labels)
+        expected = ReferenceCircuit(parameters, LIFT).run(points, labels)
+        return float(np.abs(found["h"].values - expected["h"].values).max())
+
+    with ThreadPoolExecutor(3) as pool:
+        cases = [("numpy", 4), ("numpy", 7), ("cpp_standalone", 6), ("cpp_standalone", 5)]
+        assert max(pool.map(run, cases)) <= 1e-10
+
+
 def test_magic_network_does_not_collect_the_circuit():
     import brian2
 
