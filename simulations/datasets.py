@@ -82,7 +82,10 @@ def two_moons(
 
 
 def position_on_moons(points: FloatArray) -> FloatArray:
-    """Position along the nearer moon: -1 ... 0 on the upper moon, 0 ... 1 on the lower one."""
+    """Position along the nearer moon: -1 ... 0 on the upper moon, 0 ... 1 on the lower one.
+
+    The very tips are spared (by 1e-9), so that the sign always tells the moon.
+    """
     centers = np.array([(0.0, 0.0), (1.0, 0.5)])
     # With the lower moon turned by pi both open downwards, from the right tip to the left one.
     offset = (points[:, None] - centers) * np.array([[1], [-1]])
@@ -90,7 +93,7 @@ def position_on_moons(points: FloatArray) -> FloatArray:
     # Each moon is half a circle: what lies on the other half belongs to the other moon.
     distance += np.where(offset[..., 1] < -0.2, 10.0, 0.0)
     # Angles count from the top, so that noise beyond a tip stays at that tip.
-    along = np.clip(np.arctan2(-offset[..., 0], offset[..., 1]) / np.pi + 0.5, 0, 1)
+    along = np.clip(np.arctan2(-offset[..., 0], offset[..., 1]) / np.pi + 0.5, 1e-9, 1 - 1e-9)
     lower = distance.argmin(axis=1)
     return np.where(lower == 1, along[:, 1], along[:, 0] - 1)
 

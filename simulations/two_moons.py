@@ -10,7 +10,7 @@ import numpy as np
 import xarray as xr
 from pydantic import Field
 
-from analysis.measures import accuracy, tile_positions
+from analysis.measures import accuracy
 from circuits.lift import FloatArray, SphereLift
 from circuits.parameters import CircuitParameters
 from simulations import experiment as base
@@ -121,10 +121,10 @@ class TwoMoons(Experiment):
             first = np.flatnonzero(one["labels"].to_numpy()[:, 0])[0]
             before.append(np.abs(y[:first]).max())
             right.append(accuracy(y[half:], classes[half:]))
-            position = tile_positions(one)
-            known = np.isfinite(position)
-            w = one["w"].to_numpy()[0]
-            signs.append(np.mean(np.sign(w[known]) == np.sign(position[known])))
+            # A tile belongs to the moon whose points it responds to most.
+            mass = classes @ one["h"].to_numpy()
+            w, alive = one["w"].to_numpy()[0], mass != 0
+            signs.append(np.mean(np.sign(w[alive]) == np.sign(mass[alive])))
         offline = merged["offline_accuracy"]
         others = ", ".join(
             f"{name} {spread(offline.sel(offline_method=name))}"
