@@ -43,6 +43,22 @@ def _stability(run: xr.Dataset) -> Figure:
     return figure
 
 
+def _by_board(result: xr.Dataset, function: str) -> Figure:
+    import matplotlib.pyplot as plt
+
+    chessboards, style = _module("chessboards"), _module("style")
+    boards = result["board"].to_numpy()
+    with style.figure_style():
+        figure, axes = plt.subplots(1, len(boards), figsize=(3.6 * len(boards), 3), squeeze=False)
+        for board, ax in enumerate(axes[0]):
+            getattr(chessboards, function)(result, ax, board=board)
+            ax.set_title(f"squares of side {boards[board]}")
+        handles, labels = axes[0, 0].get_legend_handles_labels()
+        if handles:
+            figure.legend(handles, labels, loc="outside lower center", ncols=len(handles))
+    return figure
+
+
 KINDS = {
     "fig1": Kind(
         "the network, and receptive fields of the tiles",
@@ -53,6 +69,23 @@ KINDS = {
         "two moons: data, answers, weights",
         ("classes", "position", "y", *SNAPSHOTS),
         lambda run: _module("two_moons").figure(run),
+    ),
+    "supervision": Kind(
+        "semi- against fully supervised on chessboards",
+        ("circuit_error", "logistic_error", "spreading_error"),
+        lambda result: _by_board(result, "plot_supervision"),
+        merged=True,
+    ),
+    "stream": Kind(
+        "online against offline on chessboards",
+        ("online_error", "offline_error"),
+        lambda result: _by_board(result, "plot_stream"),
+        merged=True,
+    ),
+    "boards": Kind(
+        "the roll and its boards",
+        ("unrolled", "classes", "points"),
+        lambda run: _by_board(run, "plot_board"),
     ),
     "fig4": Kind(
         "the square: both solutions, and the histogram of imbalance",

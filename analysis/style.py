@@ -27,7 +27,7 @@ def save_figure(
 ) -> list[Path]:
     """Save a figure under ``path`` with each suffix; returns the files."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    files = [path.with_suffix(f".{suffix}") for suffix in formats]
+    files = [path.with_name(f"{path.name}.{suffix}") for suffix in formats]
     with figure_style():
         for file in files:
             figure.savefig(file)

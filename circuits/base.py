@@ -135,6 +135,13 @@ class Circuit(ABC):
 
     @state.setter
     def state(self, state: CircuitState) -> None:
+        p, n = self.parameters, self.lift.n_inputs
+        m, k, r = p.n_tiles, p.n_interneurons, p.n_readouts
+        shapes = {"W": (m, n), "b": (m,), "w": (r, m), "h": (m,), "u": (k,), "V": (k, m)}
+        for name, shape in shapes.items():
+            if np.shape(getattr(state, name)) != shape:
+                found = np.shape(getattr(state, name))
+                raise InputError(f"the state's {name} must have the shape {shape}, got {found}")
         self._state = state.copy()
 
     def run(
@@ -161,7 +168,8 @@ class Circuit(ABC):
         record
             Which of "h", "u", "V", "y" to store after every step, as ``h_trace`` and so on.
         snapshot_every
-            Store W, b and w after every so many presentations.
+            Store W, b and w after every so many presentations of the circuit's life;
+            ``snapshot_presentation`` says after which of this call.
         progress
             True for a progress bar on stderr, or a function of (done, total).
         """
@@ -249,6 +257,7 @@ class Circuit(ABC):
     ) -> dict[str, FloatArray]:
         """Run a stream through the engine in chunks and put the pieces together."""
         pieces: list[dict[str, FloatArray]] = []
+        first = state.learned
         size = self._chunk_size(record, snapshot_every is not None)
         for start in range(0, len(x), size):
             part = slice(start, min(start + size, len(x)))
@@ -263,8 +272,8 @@ class Circuit(ABC):
             arrays = self._advance(state, task)
             self._check_finite(arrays, state, start)
             if snapshot_every is not None:
-                last = np.arange(part.start, part.stop)
-                keep = (last + 1) % snapshot_every == 0
+                # Counted from the circuit's first presentation, so that pieces fit together.
+                keep = (first + np.arange(part.start, part.stop) + 1) % snapshot_every == 0
                 for name in ("W_snapshots", "b_snapshots", "w_snapshots"):
                     arrays[name] = arrays[name][keep]
             pieces.append(arrays)
@@ -318,7 +327,7 @@ class Circuit(ABC):
             name: (("presentation", *dims[name]), arrays[name]) for name in "huy"
         }
         data |= {name: (dims[name], getattr(state, name).copy()) for name in ("W", "b", "w", "V")}
-        data["points"] = (("presentation", "coordinate"), points)
+        data["points"] = (("presentation", "coordinate"), points.copy())
         data["labels"] = (("presentation", "readout"), z.astype(np.int8))
         data["change"] = (("presentation",), arrays["change"])
         data["covered"] = (("presentation",), arrays["h"].any(axis=1))
@@ -330,10 +339,11 @@ class Circuit(ABC):
         if snapshot_every is not None:
             for name in ("W", "b", "w"):
                 data[f"{name}_snapshots"] = (("snapshot", *dims[name]), arrays[f"{name}_snapshots"])
-            count = len(arrays["W_snapshots"])
+            first = state.learned - len(points)
+            shown = np.arange(len(points))
             data["snapshot_presentation"] = (
                 ("snapshot",),
-                (np.arange(count) + 1) * snapshot_every - 1,
+                shown[(first + shown + 1) % snapshot_every == 0],
             )
         unsettled = float((arrays["change"] > SETTLED_CHANGE).mean())
         if unsettled > UNSETTLED_SHARE:

@@ -13,16 +13,17 @@ import os
 import platform
 import shutil
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from filelock import FileLock
+from filelock import FileLock, Timeout
 from platformdirs import user_cache_dir
 
 from circuits.errors import EngineError
@@ -93,10 +94,15 @@ def get_build(
             with FileLock(root / f"{key}.lock", timeout=LOCK_SECONDS):
                 build = _load(home)
                 if build is None:
+                    print(f"manifold-circuit: compiling {title}", file=sys.stderr)
                     _make(home, make, title)
                     _evict(root, keep=key)
                     return _loaded(home), True
-        os.utime(home / "manifest.json")
+    except Timeout:
+        raise EngineError(
+            f"another process has been making this build for {LOCK_SECONDS} s: if none is, remove "
+            f"{root / key}.lock"
+        ) from None
     except OSError as error:
         raise EngineError(
             f"the build cache at {root} cannot be used ({error.strerror or error}): free some "
@@ -125,10 +131,11 @@ def clear() -> int:
     """
     root = cache_directory()
     count = 0
-    for home in [path for path in root.glob("*") if path.is_dir()]:
-        with FileLock(root / f"{home.name}.lock", timeout=LOCK_SECONDS):
-            shutil.rmtree(home, ignore_errors=True)
-            count += 1
+    for folder in [path for path in root.glob("*") if path.is_dir()]:
+        key, _, in_the_making = folder.name.partition(".new-")
+        with FileLock(root / f"{key}.lock", timeout=LOCK_SECONDS):
+            count += folder.exists() and not in_the_making
+            shutil.rmtree(folder, ignore_errors=True)
     return count
 
 
@@ -228,6 +235,7 @@ def _load(home: Path) -> Build | None:
         for name, digest in manifest["digests"].items():
             if _digest(home / name) != digest:
                 return None
+        os.utime(home / "manifest.json")  # used now: not the next to be evicted
     except (OSError, ValueError, KeyError):
         return None
     return Build(home, manifest)
@@ -251,5 +259,6 @@ def _evict(root: Path, keep: str) -> None:
         total += entry.size
         recent = time.time() - entry.last_used < 60  # somebody may be starting it right now
         if total > cache_limit() and entry.key != keep and not recent:
-            shutil.rmtree(root / entry.key, ignore_errors=True)
-            total -= entry.size
+            with suppress(Timeout), FileLock(root / f"{entry.key}.lock", timeout=0):
+                shutil.rmtree(root / entry.key, ignore_errors=True)
+                total -= entry.size

@@ -24,8 +24,8 @@ class ManifoldCircuit(Circuit):
         The circuit and its front end.
     engine
         "cpp_standalone" compiles the circuit (once per shape, then it is cached), "cython" and
-        "numpy" run it in Brian2's Python loop; "auto" is the first of these that can work here
-        without being slow to start, and says on stderr which it is.
+        "numpy" run it in Brian2's Python loop; "auto" is "cpp_standalone" where a compiler works
+        and "numpy" elsewhere, and says on stderr which.
     tile_centers
         (n_tiles, d): where the tiles start, instead of on the first points of the stream.
     """

@@ -8,6 +8,7 @@ pays.
 
 from __future__ import annotations
 
+import re
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -72,6 +73,7 @@ class CircuitDevice(CPPStandaloneDevice):  # type: ignore[misc]
 
         This is what lets a user add a plain ``StateMonitor`` to a standalone circuit.
         """
+        self._forget_the_dead()
         for owner in objects:
             for variable in owner.variables.values():
                 if not isinstance(variable, ArrayVariable) or variable in self.arrays:
@@ -83,6 +85,20 @@ class CircuitDevice(CPPStandaloneDevice):  # type: ignore[misc]
                     self.init_with_zeros(variable, variable.dtype)
                     if value.size:
                         self.fill_with_array(variable, value)
+
+    def _forget_the_dead(self) -> None:
+        """Drop the variables of objects that a user has removed and let go."""
+        for variable in list(self.arrays):
+            try:
+                variable.owner.name  # noqa: B018 - a dead weak reference raises
+            except ReferenceError:
+                names = {self.arrays.pop(variable)}
+                for arrays in (self.dynamic_arrays, self.dynamic_arrays_2d):
+                    names.add(arrays.pop(variable, ""))
+                self.array_cache.pop(variable, None)
+                for items in (self.zero_arrays, self.arange_arrays):
+                    items[:] = [item for item in items if item[0] is not variable]
+                self.main_queue[:] = [item for item in self.main_queue if item[1][0] not in names]
 
     @contextmanager
     def rollback(self) -> Iterator[None]:
@@ -106,7 +122,7 @@ class CircuitDevice(CPPStandaloneDevice):  # type: ignore[misc]
         self.code_lines["before_start"] = [READ_SCHEDULE]
         self.code_lines["before_network_run"] = [APPLY_SCHEDULE.format(network=network.name)]
         network.run(1 * second, report=REPORT, report_period=REPORT_PERIOD * second, namespace={})
-        _, lines = self.main_queue[-1][1]
+        _, lines = next(args for func, args in reversed(self.main_queue) if func == "run_network")
         call = next(i for i, line in enumerate(lines) if f"{network.name}.run(" in line)
         lines[call] = lines[call].replace("run(1.0,", f"run({DURATION},")
         writer = self.writer = CPPWriter(str(directory))
@@ -133,14 +149,14 @@ class CircuitDevice(CPPStandaloneDevice):  # type: ignore[misc]
         Each code object brings its helper functions in an unnamed namespace; in one unit those
         need names of their own.
         """
-        for name in self.code_objects:
-            path = directory / "code_objects" / f"{name}.cpp"
+        for path in sorted((directory / "code_objects").glob("*.cpp")):
+            support = f"support_{path.stem}"
             text = path.read_text(encoding="utf-8")
-            text = text.replace("namespace {", f"namespace support_{name} {{", 1)
-            opening = f"void _run_{name}()\n{{"
-            if opening not in text:
-                raise EngineError(f"this version of Brian2 writes {name} in an unknown form")
-            text = text.replace(opening, f"{opening}\n    using namespace support_{name};")
+            text = text.replace("namespace {", f"namespace {support} {{", 1)
+            opening = re.compile(r"(void _(?:before_|after_)?run_\w+\(\)\s*\{)")
+            text, found = opening.subn(rf"\1\n    using namespace {support};", text)
+            if not found:
+                raise EngineError(f"this version of Brian2 writes {path.stem} in an unknown form")
             path.write_text(text, encoding="utf-8")
         return "".join(f'#include "{name}"\n' for name in sorted(self.writer.source_files))
 

@@ -48,16 +48,24 @@ class Engine(ABC):
     """Computes presentations on a Brian2 network."""
 
     def __init__(self, circuit: Circuit) -> None:
-        self.circuit = circuit
+        # Weak, because the circuit owns its engine: without a cycle both go when it goes.
+        self._circuit = weakref.ref(circuit)
         self._network: Network | None = None
-        self._own: set[str] = set()
+        self._own: set[int] = set()
+
+    @property
+    def circuit(self) -> Circuit:
+        """The circuit whose engine this is."""
+        circuit = self._circuit()
+        assert circuit is not None
+        return circuit
 
     @property
     def network(self) -> Network:
         """The Brian2 network; made when it is first asked for."""
         if self._network is None:
             self._network = self._make_network()
-            self._own = {item.name for item in self._network.objects}
+            self._own = {id(item) for item in self._network.objects}
         return self._network
 
     @abstractmethod
@@ -71,7 +79,7 @@ class Engine(ABC):
         """What the user has added to the network."""
         if self._network is None:
             return []
-        return [item for item in self._network.objects if item.name not in self._own]
+        return [item for item in self._network.objects if id(item) not in self._own]
 
 
 class RuntimeEngine(Engine):
@@ -80,16 +88,13 @@ class RuntimeEngine(Engine):
     def __init__(self, circuit: Circuit, target: str) -> None:
         super().__init__(circuit)
         self.target = target
-        self._traces_readout = False
 
     def _make_network(self) -> Network:
         from circuits.codegen import using
         from circuits.network import build_network
 
         with using(target=self.target):
-            network = build_network(self.circuit, CHUNK)
-        network.t_ = self.circuit.parameters.dt_
-        return network
+            return build_network(self.circuit, CHUNK)
 
     def advance(self, state: CircuitState, task: Task) -> dict[str, FloatArray]:
         """One ``network.run`` for the chunk."""
@@ -100,6 +105,8 @@ class RuntimeEngine(Engine):
 
         network, p = self.network, self.circuit.parameters
         with using(target=self.target):
+            # The step after those that were shown; a run that was interrupted stopped elsewhere.
+            network.t_ = (state.shown * p.steps_per_presentation + 1) * p.dt_
             follow_readout(network, "y" in task.record)
             for group, values in initial_values(self.circuit, state, task).items():
                 for name, value in values.items():
@@ -152,7 +159,7 @@ class StandaloneEngine(Engine):
         self._device: CircuitDevice | None = None
         self._builds: dict[Any, cache.Build] = {}
         self._last: _Folder | None = None
-        self._history: dict[str, FloatArray] = {}
+        self._history: dict[tuple[int, str], Any] = {}
         self.built = False
         """Whether the last run had to compile."""
 
@@ -207,9 +214,7 @@ class StandaloneEngine(Engine):
         """The program for a task: shape, recorded variables and whatever the user has added."""
         p, n_inputs = self.circuit.parameters, self.circuit.lift.n_inputs
         added = self._added()
-        # With objects of the user's own the key has to cover code that nobody has generated yet;
-        # such programs are told apart by identity and live as long as the circuit.
-        variant = (task.record, task.snapshots, tuple(item.name for item in added))
+        variant = (task.record, task.snapshots, tuple(id(item) for item in added))
         if variant in self._builds and self._builds[variant].program.exists():
             self.built = False
             return self._builds[variant]
@@ -296,11 +301,12 @@ class StandaloneEngine(Engine):
             # What the user has added goes on where it stopped, too.
             for item in self._added():
                 for name, variable in item.variables.items():
-                    if variable.array and not (variable.read_only or variable.dynamic):
-                        full = f"{item.name}.{name}"
-                        if full in types:
-                            path = self._last.path / types[full]["file"]
-                            give(full, np.fromfile(path, types[full]["type"]), types[full]["type"])
+                    full = f"{item.name}.{name}"
+                    if not variable.array or variable.read_only or variable.dynamic:
+                        continue
+                    path = self._last.path / types.get(full, {"file": ""})["file"]
+                    if path.is_file():  # not if it was added after the last run
+                        give(full, np.fromfile(path, types[full]["type"]), types[full]["type"])
         return arguments
 
     def _show_results(self) -> None:
@@ -318,24 +324,27 @@ class StandaloneEngine(Engine):
 
     def _append_history(self, item: BrianObject, folder: Path) -> None:
         """Join what a user's monitor recorded in this launch to what it recorded before."""
-        from brian2.core.variables import DynamicArrayVariable
+        from brian2.core.variables import ArrayVariable, DynamicArrayVariable
 
         assert self._device is not None
         length = 0
         for name, variable in item.variables.items():
-            if isinstance(variable, DynamicArrayVariable) and variable.owner.name == item.name:
-                new = np.fromfile(
-                    folder / self._device.get_array_filename(variable), variable.dtype
-                )
+            if not isinstance(variable, ArrayVariable) or variable.owner.name != item.name:
+                continue
+            file = folder / self._device.get_array_filename(variable)
+            key = (id(item), name)
+            if isinstance(variable, DynamicArrayVariable):
+                new = np.fromfile(file, variable.dtype)
                 if variable.ndim == 2:
                     new = new.reshape(-1, variable.size[1])
-                full = f"{item.name}.{name}"
-                if full in self._history:
-                    new = np.concatenate([self._history[full], new])
-                self._history[full] = new
-                self._device.array_cache[variable] = new
+                new = np.concatenate([self._history[key], new]) if key in self._history else new
                 variable.size = new.shape if variable.ndim == 2 else len(new)
                 length = len(new)
+            elif name == "count":  # spikes per cell
+                new = np.fromfile(file, variable.dtype) + self._history.get(key, 0)
+            else:
+                continue
+            self._history[key] = self._device.array_cache[variable] = new
         if length and "N" in item.variables:
             self._device.array_cache[item.variables["N"]] = np.array([length])
 
@@ -345,9 +354,20 @@ class _Folder:
     it holds the values that the Brian2 objects show between runs."""
 
     def __init__(self, small: bool) -> None:
-        parent = MEMORY if small and _has_room(MEMORY) else None
-        self.path = Path(tempfile.mkdtemp(prefix="manifold-circuit-", dir=parent))
+        parent = MEMORY if small and _has_room(MEMORY) else Path(tempfile.gettempdir())
+        _sweep(parent)
+        prefix = f"manifold-circuit-{os.getpid()}-"
+        self.path = Path(tempfile.mkdtemp(prefix=prefix, dir=parent))
         self.remove = weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
+
+
+@lru_cache
+def _sweep(parent: Path) -> None:
+    """Remove, once per process, what processes that were killed have left behind."""
+    for folder in parent.glob("manifold-circuit-*-*"):
+        process = folder.name.split("-")[2]
+        if process.isdigit() and not Path(f"/proc/{process}").exists() and Path("/proc").exists():
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _has_room(folder: Path) -> bool:

@@ -107,9 +107,9 @@ def tile_radius_for(points: ArrayLike, n_tiles: int, overlap: float = 5.0) -> fl
     point has a share overlap/m of all points; the median over (at most 1000) points.
     """
     array = as_points(points)
-    share = overlap / n_tiles
-    if not 0 < share <= 1:
-        raise ParameterError(f"overlap must be above 0 and at most n_tiles, got {overlap}")
+    if not (n_tiles >= 1 and overlap > 0):
+        raise ParameterError(f"n_tiles and overlap must be positive, got {n_tiles} and {overlap}")
+    share = min(overlap / n_tiles, 1.0)
     some = array[:: max(1, len(array) // 1000)]
     distance = np.linalg.norm(some[:, None] - some[None], axis=2)
     radius = float(np.median(np.quantile(distance, share, axis=1)))

@@ -31,6 +31,7 @@ from brian2.equations.equations import DIFFERENTIAL_EQUATION, Equations
 from brian2.stateupdaters.base import StateUpdateMethod
 
 from circuits.lift import FloatArray
+from circuits.rules import SPARK
 
 if TYPE_CHECKING:
     from circuits.base import Circuit
@@ -41,6 +42,7 @@ presentation : integer (shared)    # which row of the stream that is
 n_presentations : integer (shared) # rows in this stream
 reset : integer (shared)           # 1: h, u and V restart at every presentation
 restart : integer (shared)         # 1: they restart now
+carry : integer (shared)           # 1: they carry over now
 """
 
 EXCITATORY = """
@@ -64,6 +66,7 @@ u_before : 1
 u_rest : 1
 tau_u : second (shared)
 restart : integer (linked)
+carry : integer (linked)
 """
 
 LATERAL = """
@@ -106,6 +109,7 @@ ROW = us
 LOAD_INPUT = """
 presentation += 1
 restart = reset*int(presentation < n_presentations)
+carry = (1 - reset)*int(presentation < n_presentations)
 x = input_stream(presentation*usecond, i)
 """
 LOAD_LABEL = "z = label_stream(presentation*usecond, i)"
@@ -113,8 +117,12 @@ RESTART_H = """
 h = restart*h_rest + (1 - restart)*h
 drive = 0
 """
-RESTART_U = "u = restart*u_rest + (1 - restart)*u"
-RESTART_V = "V = restart_pre*u_rest_post*h_rest_pre + (1 - restart_pre)*V"
+# What carries over keeps a spark of inhibition (`rules.carry_over`).
+RESTART_U = f"u = restart*u_rest + (1 - restart)*clip(u, {SPARK}*carry*u_rest, inf)"
+RESTART_V = f"""
+V_rest = u_rest_post*h_rest_pre
+V = restart_pre*V_rest + (1 - restart_pre)*clip(V, {SPARK}*carry_post*V_rest, inf)
+"""
 SUM_DRIVE = "drive_post += W*x_pre"
 
 # Places in the schedule. Brian2 sorts by (slot, order, name); these make the name irrelevant.
@@ -191,6 +199,7 @@ def build_network(circuit: Circuit, chunk: int, name: str = "circuit") -> Networ
     readout = NeuronGroup(p.n_readouts, READOUT, clock=show, name="readout", namespace=streams)
     for group in (excitatory, inhibitory):
         group.restart = linked_var(inputs, "restart")
+    inhibitory.carry = linked_var(inputs, "carry")
     readout.presentation = linked_var(inputs, "presentation")
 
     synapses = {"clock": step, "namespace": {}, "order": LATERAL_STEP}
@@ -222,6 +231,7 @@ def build_network(circuit: Circuit, chunk: int, name: str = "circuit") -> Networ
     network = Network(*groups, name=name)
     for group in groups:
         group._network = network.id  # or Brian2 complains of a circuit that is never run
+        group.add_to_magic_network = False  # a user's run() is about the user's objects
     return network
 
 

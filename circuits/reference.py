@@ -96,6 +96,8 @@ class ReferenceCircuit(Circuit):
             }
         if p.reset:
             state.h, state.u, state.V = rules.rest(p.n_tiles, p.n_interneurons, self.gain)
+        else:
+            state.u, state.V = rules.carry_over(state.u, state.V, self.gain)
         path = []
         h, u, V = state.h, state.u, state.V
         before = h, u

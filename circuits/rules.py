@@ -66,6 +66,20 @@ def rest(
     return h, u, np.outer(u, h)
 
 
+SPARK = 0.1
+"""Share of their values at rest below which u and V do not start a presentation."""
+
+
+def carry_over(u: FloatArray, V: FloatArray, gain: float) -> tuple[FloatArray, FloatArray]:
+    """u and V as they start a presentation when they carry over from the one before.
+
+    Where no tile responds u and V fade to nothing, and from u = V = 0 inhibition would never start
+    again: they keep a spark of what they are at rest.
+    """
+    _, rest_u, rest_V = rest(V.shape[1], V.shape[0], gain)
+    return np.maximum(u, SPARK * rest_u), np.maximum(V, SPARK * rest_V)
+
+
 def rest_direction(n_interneurons: int) -> FloatArray:
     """Unit vector along which u starts."""
     direction = 1 + np.arange(n_interneurons) / n_interneurons

@@ -24,7 +24,7 @@ def initial_values(circuit: Circuit, state: CircuitState, task: Task) -> dict[st
     h, u, V = rules.rest(p.n_tiles, p.n_interneurons, circuit.gain)
     rest_h, rest_u = h[0], u
     if not p.reset:
-        h, u, V = state.h, state.u, state.V
+        h, (u, V) = state.h, rules.carry_over(state.u, state.V, circuit.gain)
     eta = p.learning_rate if task.learn else 0.0
     running = p.readout_rate == "running_mean"
     return {
@@ -34,6 +34,7 @@ def initial_values(circuit: Circuit, state: CircuitState, task: Task) -> dict[st
             "n_presentations": len(task.x),
             "reset": int(p.reset),
             "restart": 0,
+            "carry": 0,
         },
         "excitatory": {
             "h": h,

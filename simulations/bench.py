@@ -15,6 +15,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ import numpy as np
 from tqdm import tqdm
 
 from circuits import CircuitParameters, ManifoldCircuit, ReferenceCircuit, cache
-from circuits.base import Circuit, Task, versions
+from circuits.base import CHUNK, Circuit, Task, versions
 from circuits.errors import EngineError
 from simulations.datasets import MOONS_LIFT, two_moons
 
@@ -64,9 +65,11 @@ def make_task(n_points: int, n_readouts: int = 1) -> Task:
 def seconds(circuit: Circuit, advance: Callable[..., Any], n_points: int) -> float:
     """Wall time of one stream from the circuit's present state, which is left as it is."""
     task = make_task(n_points, circuit.parameters.n_readouts)
+    parts = [slice(start, start + CHUNK) for start in range(0, n_points, CHUNK)]
     state = circuit.state
     started = time.perf_counter()
-    advance(state, task)
+    for part in parts:
+        advance(state, replace(task, x=task.x[part], z=task.z[part]))
     return time.perf_counter() - started
 
 
@@ -93,7 +96,7 @@ def timers(n_tiles: int, k: int, engines: tuple[str, ...]) -> dict[str, Callable
             times = [
                 min(seconds(circuit, circuit._advance, n) for _ in range(2)) for n in (short, long)
             ]
-            return 1e6 * max(times[1] - times[0], 0.0) / ((long - short) * STEPS)
+            return 1e6 * max(times[1] - times[0], 1e-9) / ((long - short) * STEPS)
 
         return take
 
@@ -232,9 +235,12 @@ def scaling(repeats: int, bar: Any) -> dict[str, Any]:
                 advances["fused"] = lambda state, task, circuit=circuit: fused.advance(
                     circuit, state, task
                 )
-            for engine, advance in advances.items():
-                takes = [seconds(circuit, advance, T) for _ in range(repeats)]
-                costs[engine].append(statistics.median(takes))
+            takes: dict[str, list[float]] = {engine: [] for engine in advances}
+            for _ in range(repeats):
+                for engine, advance in advances.items():
+                    takes[engine].append(seconds(circuit, advance, T))
+            for engine, values in takes.items():
+                costs[engine].append(statistics.median(values))
             bar.update()
         sizes = np.array(spec["sizes"], dtype=float)
         slopes = {

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 import xarray as xr
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from analysis import selection
 from simulations import experiment as base
@@ -40,6 +40,12 @@ class Settings(base.Settings):
     )
     """Pairs of lambda and mu."""
 
+    @model_validator(mode="after")
+    def _check_every(self) -> Self:
+        if self.every > self.n_points:
+            raise ValueError(f"every={self.every} must not exceed n_points={self.n_points}")
+        return self
+
 
 class ChessboardOffline(Experiment):
     """At every 500th point both methods are tested on points neither has seen."""
@@ -51,6 +57,7 @@ class ChessboardOffline(Experiment):
     parameters: ClassVar = PARAMETERS
     lift: ClassVar = ROLL_LIFT
     selection_repeats: ClassVar = 5
+    taken: ClassVar = {"mu": "mu_grid", "n_readouts": "boards and mu_grid"}
     quick: ClassVar = {"n_points": 1000, "n_test": 500, "mu_grid": (3, 10, 30)}
 
     def simulate(self, config: Config, seed: int, report: Report) -> xr.Dataset:
@@ -112,7 +119,7 @@ class ChessboardOffline(Experiment):
         per_time = ", ".join(
             f"{int(time)}: {spread(coarse['online'].sel(time=time))} vs "
             f"{spread(coarse['offline'].sel(time=time))}"
-            for time in ahead["time"].to_numpy()[[0, 1, len(ahead["time"]) // 2, -1]]
+            for time in ahead["time"].to_numpy()[:: max(1, ahead.sizes["time"] // 4)]
         )
         last = ahead.isel(time=-1)
         boards = ", ".join(

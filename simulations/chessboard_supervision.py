@@ -46,6 +46,7 @@ class ChessboardSupervision(Experiment):
     parameters: ClassVar = PARAMETERS
     lift: ClassVar = ROLL_LIFT
     selection_repeats: ClassVar = 5
+    taken: ClassVar = {"mu": "mu_grid", "n_readouts": "boards, label_counts and mu_grid"}
     quick: ClassVar = {"n_points": 600, "label_counts": (50, 100), "mu_grid": (3, 10, 30)}
 
     def simulate(self, config: Config, seed: int, report: Report) -> xr.Dataset:

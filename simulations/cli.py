@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 import time
 from pathlib import Path
@@ -109,7 +110,7 @@ ExperimentEngine = Annotated[
 def run(
     experiment: Annotated[str | None, typer.Argument(help="A name from 'list'.")] = None,
     engine: ExperimentEngine = "cpp_standalone",
-    seed: Annotated[int, typer.Option(help="First seed; repeats count up.", min=0)] = 0,
+    seed: Annotated[int, typer.Option(help="First seed; repeats count up.", min=0, max=9000)] = 0,
     repeats: Annotated[int | None, typer.Option(help="How many seeds.", min=1)] = None,
     changes: Changes = None,
     jobs: Jobs = 1,
@@ -134,6 +135,10 @@ def run(
 
     Example: manifold-circuit run --data points.csv --set n_tiles=100 --set mu=10
     """
+    if sum(given is not None for given in (experiment, source, data)) != 1:
+        raise InputError(
+            "name an experiment ('manifold-circuit list' shows them), or give --from or --data"
+        )
     if data is not None:
         _run_own_data(data, engine, changes or [], out)
         return
@@ -145,9 +150,10 @@ def run(
         same = "the same numbers" if difference == 0 else f"numbers that differ by {difference:.1e}"
         print(f"{source} run again gives {same}")
         print(f"wrote {path}")
+        if difference:
+            raise typer.Exit(1)
         return
-    if experiment is None:
-        raise InputError("name an experiment ('manifold-circuit list' shows them) or give --from")
+    assert experiment is not None
     chosen = get_experiment(experiment)
     config = chosen.config(engine, sweep.parse_changes(changes or []), quick)
     count = repeats or (chosen.quick_repeats if quick else chosen.repeats)
@@ -185,7 +191,7 @@ def compare(
     ] = None,
     engine: Engine = "auto",
     seed: Seed = 0,
-    points: Annotated[int, typer.Option(help="At most so many presentations.", min=1)] = 500,
+    points: Annotated[int, typer.Option(help="At most so many presentations.", min=2)] = 500,
     changes: Changes = None,
     studies: Annotated[
         bool, typer.Option("--studies", help="Also convergence in dt and the stability map.")
@@ -208,13 +214,13 @@ def compare(
         stream = two_moons.make_stream(two_moons.Settings(), seed, CircuitParameters(**values))
     shown, labels = stream.points[:points], stream.labels[:points]
     circuit = ManifoldCircuit(stream.parameters, stream.lift, engine)
-    run = circuit.run(shown, labels, progress=True)
     # Traces of the last presentations only: they would fill the memory for all.
-    tail = min(5, len(shown))
+    tail = max(1, min(5, len(shown) // 2))
+    run = circuit.run(shown[:-tail], labels[:-tail], progress=True)
     traced = ("h", "u", "V", "y")
     step = circuit.run(shown[-tail:], labels[-tail:], record=traced, snapshot_every=1)
     reference = ReferenceCircuit(stream.parameters, stream.lift)
-    expected = reference.run(shown, labels, progress=True)
+    expected = reference.run(shown[:-tail], labels[:-tail], progress=True)
     expected_step = reference.run(shown[-tail:], labels[-tail:], record=traced, snapshot_every=1)
     saved = [
         results.save(dataset, out / f"{name}.nc")
@@ -375,7 +381,7 @@ def _print_claims(claims: list[Claim]) -> None:
 @app.command()
 def bench(
     quick: Annotated[bool, typer.Option(help="Two sizes, no Python loops, no scaling.")] = False,
-    repeats: Annotated[int, typer.Option(help="Interleaved repeats.", min=1)] = 5,
+    repeats: Annotated[int, typer.Option(help="Interleaved repeats.", min=1)] = 3,
     out: Out = Path("results/bench"),
 ) -> None:
     """Time every engine side by side, and print, save and plot the ratios.
@@ -421,6 +427,8 @@ def cache(
 
 def main() -> None:
     """Run the command line: exit code 2 and one sentence on bad input, 130 on an interrupt."""
+    # Ended politely, a command ends its programs and removes its temporary files, as on Ctrl-C.
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     try:
         app()
     except CircuitError as error:

@@ -104,7 +104,9 @@ def first_of_each_class(classes: Classes, after: int) -> Classes:
     for label in (-1, 1):
         later = np.flatnonzero(classes[after:] == label)
         if later.size == 0:
-            raise ValueError(f"no point of class {label:+d} from presentation {after} on")
+            raise ParameterError(
+                f"there is no point of class {label:+d} from presentation {after} on"
+            )
         labels[after + later[0]] = label
     return labels
 

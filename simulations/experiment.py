@@ -97,6 +97,8 @@ class Experiment(ABC):
     repeats: ClassVar[int] = 10
     selection_repeats: ClassVar[int] = 0
     """Repeats on other seeds, on which hyperparameters are chosen."""
+    taken: ClassVar[dict[str, str]] = {}
+    """Parameters of the circuit that the experiment sets itself, and the settings it does so by."""
     quick: ClassVar[dict[str, Any]] = {}
     quick_repeats: ClassVar[int] = 2
 
@@ -106,6 +108,11 @@ class Experiment(ABC):
             raise InputError(f"there is no engine {engine!r}: use {', '.join(ENGINES)}")
         changes = ({**self.quick} if quick else {}) | changes
         own = {key: changes.pop(key) for key in list(changes) if key in self._setting_names()}
+        for key in changes:
+            if key in self.taken:
+                raise ParameterError(
+                    f"{self.name} sets {key} itself: set {self.taken[key]} instead"
+                )
         unknown = [key for key in changes if key not in self.parameters.as_dict()]
         if unknown:
             known = sorted([*self._setting_names(), *self.parameters.as_dict()])
@@ -117,7 +124,8 @@ class Experiment(ABC):
         except ValidationError as error:
             first = error.errors()[0]
             place = ".".join(map(str, first["loc"]))
-            raise ParameterError(f"{place}: {first['msg']}, got {first['input']!r}") from None
+            given = f"{place}: {first['msg']}, got {first['input']!r}"
+            raise ParameterError(given if place else first["msg"]) from None
         return Config(self.name, engine, self.parameters.replace(**changes), settings)
 
     def _setting_names(self) -> list[str]:

@@ -85,9 +85,10 @@ def prepare(path: Path, changes: dict[str, Any]) -> OwnStream:
     changes.setdefault("n_readouts", columns)
     distinct = len(np.unique(points, axis=0))
     changes.setdefault("n_tiles", min(CircuitParameters().n_tiles, distinct))
-    if "tile_radius" not in changes:
-        changes["tile_radius"] = round(tile_radius_for(points, int(changes["n_tiles"])), 6)
     parameters = CircuitParameters(**changes)
+    if "tile_radius" not in changes:
+        radius = tile_radius_for(points, parameters.n_tiles)
+        parameters = parameters.replace(tile_radius=float(f"{radius:.6g}"))
     return OwnStream(
         points,
         as_labels(labels, len(points), parameters.n_readouts),

@@ -23,7 +23,7 @@ from circuits import CircuitParameters
 from circuits.base import versions
 from circuits.errors import InputError, UnsettledWarning
 from simulations import results
-from simulations.experiment import Claim, Config
+from simulations.experiment import Claim, Config, Report
 from simulations.registry import get_experiment
 
 
@@ -46,14 +46,14 @@ def config_from(values: dict[str, Any]) -> Config:
     )
 
 
-def run_job(job: Job) -> xr.Dataset:
+def run_job(job: Job, report: Report = lambda word: None) -> xr.Dataset:
     """Compute one repeat."""
     config = config_from(job.config)
     started = time.perf_counter()
     with warnings.catch_warnings():
         # The share is in the result, where the tables show it; forty warnings would not help.
         warnings.simplefilter("ignore", UnsettledWarning)
-        dataset = get_experiment(config.experiment).simulate(config, job.seed, lambda word: None)
+        dataset = get_experiment(config.experiment).simulate(config, job.seed, report)
     return dataset.assign_attrs(
         experiment=config.experiment,
         config=json.dumps(job.config),
@@ -72,13 +72,14 @@ def job_path(out: Path, experiment: str, seed: int) -> Path:
 
 
 def finished(out: Path, config: Config, seeds: list[int]) -> list[int]:
-    """Seeds whose results are there, whole, and made from this configuration."""
-    found = []
+    """Seeds whose results are there, whole, made from this configuration and by this code."""
+    found, code = [], results.code_revision()
     for seed in seeds:
         path = job_path(out, config.experiment, seed)
         try:
             with xr.open_dataset(path, engine="h5netcdf") as dataset:
-                if dataset.attrs.get("fingerprint") == config.fingerprint():
+                made_from = dataset.attrs.get("fingerprint"), dataset.attrs.get("code")
+                if made_from == (config.fingerprint(), code):
                     found.append(seed)
         except (OSError, ValueError, KeyError):
             continue
@@ -99,7 +100,7 @@ def run_experiment(
         print(f"{config.experiment}: {len(done)} of {len(seeds)} runs were finished before")
     todo = [Job(config.as_dict(), seed) for seed in seeds if seed not in done]
     with tqdm(total=len(seeds), initial=len(done), desc=config.experiment, unit="run") as bar:
-        for dataset in compute(todo, jobs, scheduler):
+        for dataset in compute(todo, jobs, scheduler, bar.set_postfix_str):
             results.save(dataset, job_path(out, config.experiment, dataset.attrs["seed"]))
             bar.update()
     merged = merge([results.load(job_path(out, config.experiment, seed)) for seed in seeds])
@@ -115,16 +116,21 @@ def run_experiment(
     return merged, claims
 
 
-def compute(todo: list[Job], jobs: int, scheduler: str | None) -> Iterator[xr.Dataset]:
-    """The results of jobs, in the order they are finished."""
+def compute(
+    todo: list[Job], jobs: int, scheduler: str | None, report: Report = lambda word: None
+) -> Iterator[xr.Dataset]:
+    """The results of jobs, in the order they are finished.
+
+    ``report`` hears what a job is at, if they run one after the other in this process.
+    """
     if scheduler is not None:
         yield from _on_cluster(todo, scheduler)
     elif jobs == 1 or len(todo) <= 1:
-        yield from map(run_job, todo)
+        for job in todo:
+            yield run_job(job, report)
     else:
         from joblib import Parallel, delayed
 
-        # The simulation is a process of its own; threads of BLAS would only fight for its core.
         parallel = Parallel(
             n_jobs=jobs, return_as="generator_unordered", pre_dispatch="2*n_jobs", batch_size=1
         )
@@ -185,14 +191,19 @@ def rerun(path: Path, out: Path) -> tuple[Path, float]:
             f"{path} does not say how it was made: only results of 'run' can be re-run"
         )
     job = Job(json.loads(old.attrs["config"]), int(old.attrs["seed"]))
+    target = job_path(out, job.config["experiment"], job.seed)
+    if target.resolve() == path.resolve():
+        raise InputError(f"{path} would be overwritten by its own repetition: give another --out")
     new = run_job(job)
-    differences = [
-        float(np.nanmax(np.abs(new[name].to_numpy().astype(float) - old[name].to_numpy())))
-        for name in old.data_vars
-        if old[name].size and np.issubdtype(old[name].dtype, np.number)
-    ]
-    saved = results.save(new, job_path(out, job.config["experiment"], job.seed))
-    return saved, max(differences, default=0.0)
+    differences = [0.0]
+    for name in old.data_vars:
+        before, after = old[name].to_numpy(), new[name].to_numpy()
+        if np.issubdtype(before.dtype, np.number) and before.size:
+            unknown = np.isnan(before.astype(float))
+            if (unknown != np.isnan(after.astype(float))).any():
+                differences.append(np.inf)
+            differences.append(float(np.abs(after.astype(float) - before)[~unknown].max(initial=0)))
+    return results.save(new, target), max(differences)
 
 
 def claims_table(claims: list[Claim]) -> str:

@@ -107,9 +107,13 @@ class TwoMoons(Experiment):
                 ("label_propagation", label_propagation),
             )
         }
+        y, width = run["y"].to_numpy()[:, 0], 100
+        windows = [slice(i, i + width) for i in range(0, len(y) - width + 1, width)]
+        growth = [accuracy(y[part], stream.classes[part]) for part in windows]
         return run.assign(
             offline_accuracy=("offline_method", list(offline.values())),
-        ).assign_coords(offline_method=list(offline))
+            accuracy_over_time=("window", growth),
+        ).assign_coords(offline_method=list(offline), window=[part.stop for part in windows])
 
     def claims(self, merged: xr.Dataset) -> list[Claim]:
         """Zero before labels, right afterwards, weights of one sign per moon."""
@@ -119,12 +123,18 @@ class TwoMoons(Experiment):
             one = run.squeeze("repeat", drop=True)
             y, classes = one["y"].to_numpy()[:, 0], one["classes"].to_numpy()
             first = np.flatnonzero(one["labels"].to_numpy()[:, 0])[0]
-            before.append(np.abs(y[:first]).max())
+            before.append(np.abs(y[:first]).max(initial=0))
             right.append(accuracy(y[half:], classes[half:]))
             # A tile belongs to the moon whose points it responds to most.
             mass = classes @ one["h"].to_numpy()
             w, alive = one["w"].to_numpy()[0], mass != 0
             signs.append(np.mean(np.sign(w[alive]) == np.sign(mass[alive])))
+        growth = merged["accuracy_over_time"]
+        label_after = json.loads(merged.attrs["settings"])["label_after"]
+        after = growth.sel(window=growth["window"] > label_after).isel(window=slice(0, 4))
+        grows = ", ".join(
+            f"{int(end)}: {spread(after.sel(window=end))}" for end in after["window"].to_numpy()
+        )
         offline = merged["offline_accuracy"]
         others = ", ".join(
             f"{name} {spread(offline.sel(offline_method=name))}"
@@ -141,7 +151,8 @@ class TwoMoons(Experiment):
                 "two labels suffice",
                 "the responses stabilize to correct values: 1 for green, -1 for blue",
                 f"accuracy on the second half {spread(right)}, worst {min(right):.3f} of "
-                f"{len(right)} seeds (offline, all points: {others})",
+                f"{len(right)} seeds; in the hundred presentations up to {grows} (offline, all "
+                f"points: {others})",
                 min(right) >= 0.99,
             ),
             Claim(

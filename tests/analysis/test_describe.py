@@ -105,6 +105,7 @@ def test_linked_variables_say_what_they_are_linked_to(described):
     linked = {row[:2]: row[2] for row in rows if "linked" in row[2]}
     assert set(linked) == {
         ("excitatory", "restart"),
+        ("inhibitory", "carry"),
         ("inhibitory", "restart"),
         ("readout", "presentation"),
     }

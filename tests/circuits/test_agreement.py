@@ -133,9 +133,10 @@ def test_random_parameters_on_one_build(steps, parameters, seed):
 
 @settings(max_examples=20)
 @given(st.lists(st.integers(1, 119), min_size=1, max_size=4, unique=True))
+@pytest.mark.parametrize("reset", [True, False])
 @pytest.mark.parametrize("solver", ["cpp_standalone", "reference", "exact"])
-def test_a_stream_cut_anywhere_gives_what_the_uncut_stream_gives(solver, cuts):
-    parameters = small_circuit(tile_radius=1.0, reset=False)
+def test_a_stream_cut_anywhere_gives_what_the_uncut_stream_gives(solver, reset, cuts):
+    parameters = small_circuit(tile_radius=1.0, reset=reset, n_readouts=2, mu=(1000.0, 3.0))
     points, _, labels = moons(120, seed=2, after=10)
 
     def circuit():
@@ -157,6 +158,19 @@ def test_a_stream_cut_anywhere_gives_what_the_uncut_stream_gives(solver, cuts):
         assert np.abs(joined - whole[name].values).max() <= bound, name
     for name in ("W", "b", "w", "V"):
         assert np.abs(runs[-1][name].values - whole[name].values).max() <= bound, name
+
+
+def test_a_stream_cut_at_run_time():
+    parameters = small_circuit(tile_radius=1.0, n_readouts=2)
+    points, _, labels = moons(30, seed=2, after=5)
+    whole = ManifoldCircuit(parameters, LIFT, "numpy").run(points, labels)
+    pieces = ManifoldCircuit(parameters, LIFT, "numpy")
+    runs = [
+        pieces.run(points[part], labels[part]) for part in (slice(7), slice(7, 8), slice(8, 30))
+    ]
+    joined = np.concatenate([run["h"].values for run in runs])
+    assert np.abs(joined - whole["h"].values).max() <= 1e-12
+    assert np.abs(runs[-1]["w"].values - whole["w"].values).max() <= 1e-12
 
 
 @pytest.mark.parametrize("engine", ["numpy", "cpp_standalone"])

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 import tracemalloc
 from pathlib import Path
@@ -121,6 +122,39 @@ def test_what_a_killed_builder_left_is_removed(own_cache):
     assert not left.exists()
 
 
+def test_clearing_waits_for_a_build_in_the_making(own_cache):
+    from filelock import FileLock
+
+    run_once()
+    (entry,) = cache.entries()
+    workshop = own_cache / f"{entry.key}.new-abc"
+    workshop.mkdir()
+    cleared = []
+    with FileLock(own_cache / f"{entry.key}.lock"):
+        thread = threading.Thread(target=lambda: cleared.append(cache.clear()))
+        thread.start()
+        thread.join(timeout=1)
+        assert thread.is_alive()
+        assert workshop.exists()
+    thread.join()
+    assert cleared == [1]
+    assert cache.entries() == []
+
+
+def test_what_killed_processes_left_in_memory_is_removed(tmp_path):
+    from circuits.engines import _sweep
+
+    dead = subprocess.Popen([sys.executable, "-c", ""])
+    dead.wait()
+    left = tmp_path / f"manifold-circuit-{dead.pid}-abc"
+    used = tmp_path / f"manifold-circuit-{os.getpid()}-abc"
+    for folder in (left, used):
+        folder.mkdir()
+    _sweep(tmp_path)
+    assert not left.exists()
+    assert used.exists()
+
+
 def test_the_cache_is_bounded(own_cache, monkeypatch):
     run_once()
     (first,) = cache.entries()
@@ -175,9 +209,7 @@ def test_an_interrupt_stops_the_program_and_leaves_nothing_behind():
     process = start_process(LONG)
     assert process.stdout is not None
     assert int(process.stdout.readline()) >= 0  # it is running, and says how far it is
-    children = subprocess.run(
-        ["ps", "-o", "pid=", "--ppid", str(process.pid)], capture_output=True, text=True, check=True
-    ).stdout.split()
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
     assert len(children) == 1
     folder = Path(f"/proc/{children[0]}/cmdline").read_text().split("\0")[2]
     assert Path(folder).exists()

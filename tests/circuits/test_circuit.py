@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from circuits import CircuitParameters, ManifoldCircuit, ReferenceCircuit, SphereLift, cache
+from circuits.errors import InputError
 from tests.conftest import ENGINES, moons, small_circuit
 
 LIFT = SphereLift(center=(0.5, 0.25), radius=3.0)
@@ -119,9 +120,11 @@ def test_auto_says_which_engine_it_is(capsys, monkeypatch):
     assert "engine numpy" in capsys.readouterr().err
 
 
-def test_a_failed_run_leaves_the_circuit_as_it_was():
+@pytest.mark.parametrize("solver", ["numpy", "cpp_standalone", "reference"])
+def test_a_failed_run_leaves_the_circuit_as_it_was(solver):
     points, _, labels = moons(40, after=10)
-    circuit = ManifoldCircuit(small_circuit(tile_radius=1.0), LIFT, "cpp_standalone")
+    parameters = small_circuit(tile_radius=1.0)
+    circuit = make(solver, parameters)
     circuit.run(points[:20], labels[:20])
     before = circuit.state
 
@@ -133,6 +136,40 @@ def test_a_failed_run_leaves_the_circuit_as_it_was():
     after = circuit.state
     assert all((getattr(before, n) == getattr(after, n)).all() for n in "WbwhuV")
     assert (before.learned, before.shown) == (after.learned, after.shown)
+    going_on = circuit.run(points[20:], labels[20:])
+    whole = make("reference", parameters).run(points, labels)
+    assert np.abs(going_on["h"].values - whole["h"].values[20:]).max() <= 1e-10
+
+
+def test_snapshots_of_two_halves_are_those_of_the_whole():
+    points, _, labels = moons(20, after=5)
+    parameters = small_circuit(tile_radius=1.0)
+    whole = make("exact", parameters).run(points, labels, snapshot_every=4)
+    pieces = make("exact", parameters)
+    halves = [
+        pieces.run(points[s], labels[s], snapshot_every=4) for s in (slice(10), slice(10, 20))
+    ]
+    assert whole["snapshot_presentation"].values.tolist() == [3, 7, 11, 15, 19]
+    assert [run["snapshot_presentation"].values.tolist() for run in halves] == [[3, 7], [1, 5, 9]]
+    joined = np.concatenate([run["w_snapshots"].values for run in halves])
+    assert (joined == whole["w_snapshots"].values).all()
+
+
+def test_a_result_keeps_its_points_when_the_caller_reuses_the_array():
+    points, _, labels = moons(20, after=5)
+    buffer = points.copy()
+    run = make("exact", small_circuit(tile_radius=1.0)).run(buffer, labels)
+    buffer[:] = 0
+    assert (run["points"].values == points).all()
+
+
+def test_a_state_of_another_shape_is_refused():
+    points, _, labels = moons(20, after=5)
+    circuit = make("exact", small_circuit(tile_radius=1.0))
+    circuit.run(points, labels)
+    other = make("exact", small_circuit(n_readouts=2))
+    with pytest.raises(InputError, match=r"state's w must have the shape \(2, 6\), got \(1, 6\)"):
+        other.state = circuit.state
 
 
 def test_one_readout_per_label_channel():

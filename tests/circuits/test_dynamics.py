@@ -85,7 +85,7 @@ def test_convergence_in_dt_to_the_ode():
 
 
 def cubic(gamma: tuple[float, float, float], size: float) -> np.ndarray:
-    """Coefficients of the characteristic polynomial at the fixed point (DESIGN, stability)."""
+    """Coefficients of the characteristic polynomial at the fixed point."""
     h, u, v = gamma
     return np.array([1, u + v, h * size * (u + v), 4 * h * size * u * v])
 
@@ -172,6 +172,25 @@ def test_a_run_knows_how_much_of_it_settled():
     assert run.attrs["unsettled_share"] == (moved > 1e-6).mean() > 0.5
     settled = ManifoldCircuit(CircuitParameters(), LIFT, "cpp_standalone").run(points)
     assert settled.attrs["unsettled_share"] < 0.05
+
+
+@pytest.mark.parametrize("solver", ["numpy", "cpp_standalone", "reference"])
+def test_what_carries_over_wakes_up_after_a_long_silence(solver):
+    """From u = V = 0 inhibition would never start again, and h would grow without bound."""
+    points, _, _ = moons(60)
+    parameters = CircuitParameters(reset=False)
+    silence = np.tile([[2.0, 2.0]], (60, 1))
+    stream = np.concatenate([points, silence, points[:10]])
+    if solver == "reference":
+        run = ReferenceCircuit(parameters, LIFT).run(stream)
+    else:
+        run = ManifoldCircuit(parameters, LIFT, solver).run(stream)
+    size = np.linalg.norm(run["h"].values, axis=1)
+    assert (size[60:120] == 0).all()
+    assert np.abs(size[121:] - 1).max() < 1e-2  # settled again after at most one presentation
+    assert size[120] < 1.5
+    expected = ReferenceCircuit(parameters, LIFT).run(stream)
+    assert np.abs(run["h"].values - expected["h"].values).max() <= 1e-9  # rounding, over a silence
 
 
 def test_start_values_are_positive_and_of_the_settled_size():

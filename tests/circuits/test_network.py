@@ -156,6 +156,46 @@ def test_a_users_monitor(engine):
 
 
 @pytest.mark.parametrize("engine", ["numpy", "cpp_standalone"])
+def test_a_monitor_added_between_runs_and_another_in_its_place(engine):
+    from brian2 import StateMonitor
+
+    parameters = small_circuit(tile_radius=1.0)
+    points, _, labels = moons(30, after=5)
+    circuit = ManifoldCircuit(parameters, LIFT, engine)
+    circuit.run(points[:10], labels[:10])
+    groups = {"u": "inhibitory", "h": "excitatory"}
+    reference = ReferenceCircuit(parameters, LIFT).run(points, labels, record=("h", "u"))
+    for part, name in ((slice(10, 20), "u"), (slice(20, 30), "h")):
+        # At the default place, the start of a step, a monitor sees the state before it: the first
+        # of each presentation is the rest state, and the settled one is not among them.
+        monitor = StateMonitor(circuit.network[groups[name]], name, record=True, name="mine")
+        circuit.network.add(monitor)
+        circuit.run(points[part], labels[part])
+        seen = np.array(getattr(monitor, name)).T.reshape(10, 30, -1)
+        expected = reference[f"{name}_trace"].values[part]
+        assert np.abs(seen[:, 1:] - expected[:, :-1]).max() <= 1e-10
+        circuit.network.remove(monitor)
+
+
+@pytest.mark.parametrize("engine", ["numpy", "cpp_standalone"])
+def test_a_users_group_goes_on_from_run_to_run(engine):
+    from brian2 import NeuronGroup, SpikeMonitor
+
+    circuit = ManifoldCircuit(small_circuit(tile_radius=1.0), LIFT, engine)
+    points, _, labels = moons(30, after=5)
+    clock = circuit.network["excitatory"].clock
+    cells = NeuronGroup(2, "v : 1", threshold="v > 0.5", reset="v = 0", clock=clock, name="ticking")
+    cells.run_regularly("v += 0.0625*(i + 1)", clock=clock)
+    spikes = SpikeMonitor(cells, name="ticks")
+    circuit.network.add(cells, spikes)
+    for part in (slice(0, 10), slice(10, 30)):
+        circuit.run(points[part], labels[part])
+    # 900 steps; a cell fires when 9 (or 5) increments have brought it above one half.
+    assert np.asarray(spikes.count).tolist() == [900 // 9, 900 // 5]
+    assert len(spikes.t) == 900 // 9 + 900 // 5
+
+
+@pytest.mark.parametrize("engine", ["numpy", "cpp_standalone"])
 def test_the_network_shows_the_state_after_a_run(engine):
     points, _, labels = moons(30, after=5)
     circuit = ManifoldCircuit(small_circuit(tile_radius=1.0), LIFT, engine)
@@ -224,17 +264,24 @@ def test_circuits_in_threads_take_turns():
         assert max(pool.map(run, cases)) <= 1e-10
 
 
-def test_magic_network_does_not_collect_the_circuit():
+def test_magic_run_leaves_the_circuit_alone():
+    """brian2.run() collects the objects it sees, and the circuit's are not among them."""
     import brian2
 
     brian2.prefs.codegen.target = "numpy"
-    circuit = ManifoldCircuit(small_circuit(), LIFT, "numpy")
-    inner = circuit.network["excitatory"]
+    parameters = small_circuit(tile_radius=1.0)
+    points, _, labels = moons(20, after=5)
+    circuit = ManifoldCircuit(parameters, LIFT, "numpy")
+    excitatory, lateral = circuit.network["excitatory"], circuit.network["lateral"]
     group = brian2.NeuronGroup(1, "dv/dt = -v/(10*ms) : 1", method="exact")
     group.v = 1
-    brian2.Network(group).run(10 * brian2.ms)
-    assert group.v[0] == pytest.approx(np.exp(-1), rel=1e-12)  # ten exact steps of 1 ms
-    assert (np.asarray(inner.h) == 0).all()
+    brian2.run(10 * brian2.ms)
+    assert group.v[0] == pytest.approx(np.exp(-1), rel=1e-12)  # a hundred exact steps
+    assert (np.asarray(excitatory.h) == 0).all()
+    run = circuit.run(points, labels)
+    expected = ReferenceCircuit(parameters, LIFT).run(points, labels)
+    assert np.abs(run["h"].values - expected["h"].values).max() <= 1e-10
+    assert np.abs(np.asarray(lateral.V).reshape(2, 6) - expected["V"].values).max() <= 1e-10
 
 
 @pytest.mark.parametrize(

@@ -47,6 +47,10 @@ def test_demo(tmp_path):
         (("plot", "nowhere.nc"), "no result file nowhere.nc"),
         (("compare", "--set", "n_tiles=0"), "n_tiles must be greater"),
         (("report", "nowhere"), "nowhere"),
+        (("run", "two-moons", "--data", "x.csv"), "name an experiment"),
+        (("run", "two-moons", "--set", "label_after=5000"), "no point of class"),
+        (("run", "chessboard-offline", "--set", "mu=3"), "set mu_grid instead"),
+        (("run", "chessboard-offline", "--set", "every=6000"), "must not exceed n_points=5000"),
     ],
 )
 def test_bad_input_exits_with_2_and_a_sentence(arguments, words):
@@ -99,6 +103,7 @@ def test_list_and_run(tmp_path):
     again = run(*small("run", "square-balance", "--repeats", 2, "--out", tmp_path))
     assert "2 of 2 runs were finished before" in again.stdout
     path = tmp_path / "square-balance" / "seed-00001.nc"
+    assert "give another --out" in run("run", "--from", path, "--out", tmp_path).stderr
     rerun = run("run", "--from", path, "--out", tmp_path / "again")
     assert "run again gives the same numbers" in rerun.stdout
     drawn = run("plot", tmp_path / "square-balance.nc")

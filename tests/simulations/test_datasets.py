@@ -8,6 +8,7 @@ from scipy.spatial import ConvexHull, Delaunay
 from scipy.spatial.distance import cdist
 from scipy.stats import chisquare
 
+from circuits.errors import ParameterError
 from circuits.lift import SphereLift
 from simulations import datasets
 from simulations.datasets import (
@@ -297,7 +298,7 @@ def test_first_of_each_class_labels_one_point_per_class():
     classes = np.array([1, -1, 1, 1, -1, 1])
     assert first_of_each_class(classes, 0).tolist() == [1, -1, 0, 0, 0, 0]
     assert first_of_each_class(classes, 2).tolist() == [0, 0, 1, 0, -1, 0]
-    with pytest.raises(ValueError, match="no point of class -1 from presentation 5 on"):
+    with pytest.raises(ParameterError, match="no point of class -1 from presentation 5 on"):
         first_of_each_class(classes, 5)
 
 

@@ -47,11 +47,11 @@ def test_an_interrupted_sweep_goes_on_and_says_so(tmp_path, capsys, monkeypatch)
     calls = []
     real = sweep.run_job
 
-    def counting(job):
+    def counting(job, report):
         calls.append(job.seed)
         if len(calls) == 3:
             raise KeyboardInterrupt
-        return real(job)
+        return real(job, report)
 
     monkeypatch.setattr(sweep, "run_job", counting)
     with pytest.raises(KeyboardInterrupt):
