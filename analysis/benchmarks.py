@@ -43,7 +43,12 @@ def _bars(results: dict[str, Any], ax: Any) -> None:
         x = np.arange(len(sizes)) + (place - (len(engines) - 1) / 2) * width
         cost = [found["us_per_step"][engine] for found in sizes.values()]
         bars = ax.bar(x, cost, width * 0.92, label=NAMES[engine])
-        ax.bar_label(bars, [f"{value:.2g}" for value in cost], fontsize=6, padding=1)
+        ax.bar_label(
+            bars,
+            [f"{value:#.2g}".rstrip(".") if value < 100 else f"{value:.0f}" for value in cost],
+            fontsize=6,
+            padding=1,
+        )
     ax.set_xticks(range(len(sizes)), [f"{size.replace('x', '×')}" for size in sizes])
     ax.set(yscale="log", xlabel="tiles × interneurons", ylabel="µs per step")
     ax.set_title("Cost of a step (median, log scale)")
@@ -58,4 +63,7 @@ def _scaling(name: str, found: dict[str, Any], ax: Any) -> None:
             label = f"{NAMES[engine]}: slope {slopes[engine]:.2f}"
             ax.loglog(found["sizes"], values, "o-", ms=4, label=label)
     ax.set(xlabel=AXES[name], ylabel="seconds", title=f"Time against {name} ({found['fixed']})")
-    ax.legend(loc="upper left")
+    ax.set_xticks(found["sizes"], [f"{size}" for size in found["sizes"]])
+    ax.set_xticks([], minor=True)
+    ax.legend(loc="lower right")
+    ax.margins(y=0.1)

@@ -11,8 +11,8 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from analysis.measures import diffusion_slopes
 from analysis.style import figure_style
-from circuits.lift import FloatArray
 
 MARKERS = ("o", "s", "^", "D", "v", "P")
 
@@ -40,7 +40,7 @@ def plot_change(result: xr.Dataset, ax: Axes | None = None) -> Axes:
     pairs = [result[name].to_numpy().ravel() for name in ("predicted", "measured")]
     reach = 1.08 * max(np.abs(pairs).max(), 1e-12)
     ax.axline((0, 0), slope=1, color="black", lw=1, ls="--", zorder=0)
-    found = slopes(result)
+    found = diffusion_slopes(result)
     spread = f" ± {found.std(ddof=1):.3f}" if len(found) > 1 else ""
     text = f"slope {found.mean():.3f}{spread}\n(dashed: 1)"
     ax.text(0.97, 0.05, text, ha="right", transform=ax.transAxes)
@@ -54,18 +54,6 @@ def plot_change(result: xr.Dataset, ax: Axes | None = None) -> Axes:
     handles, labels = ax.get_legend_handles_labels()
     ax.legend(handles[::-1], labels[::-1], title="points since\nthe labels", markerscale=1.8)
     return ax
-
-
-def slopes(result: xr.Dataset) -> FloatArray:
-    """Slope of the measured on the predicted change, through the origin, in every repeat."""
-    shape = (result.sizes.get("repeat", 1), -1)
-    order = ("repeat", ...)
-    predicted, measured = (
-        result[name].transpose(*order, missing_dims="ignore").to_numpy().reshape(shape)
-        for name in ("predicted", "measured")
-    )
-    found: FloatArray = (predicted * measured).sum(axis=1) / (predicted**2).sum(axis=1)
-    return found
 
 
 def plot_readouts(result: xr.Dataset, ax: Axes | None = None, repeat: int = 0) -> Axes:

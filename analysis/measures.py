@@ -39,3 +39,15 @@ def tile_positions(run: xr.Dataset) -> FloatArray:
             for tile in range(h.shape[1])
         ]
     )
+
+
+def diffusion_slopes(result: xr.Dataset) -> FloatArray:
+    """Slope of the measured on the predicted change of w, through the origin, in every repeat."""
+    shape = (result.sizes.get("repeat", 1), -1)
+    order = ("repeat", ...)
+    predicted, measured = (
+        result[name].transpose(*order, missing_dims="ignore").to_numpy().reshape(shape)
+        for name in ("predicted", "measured")
+    )
+    found: FloatArray = (predicted * measured).sum(axis=1) / (predicted**2).sum(axis=1)
+    return found

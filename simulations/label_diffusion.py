@@ -8,7 +8,7 @@ import numpy as np
 import xarray as xr
 from pydantic import Field
 
-from analysis.measures import accuracy
+from analysis.measures import accuracy, diffusion_slopes
 from circuits.parameters import CircuitParameters
 from simulations import experiment as base
 from simulations.datasets import MOONS_LIFT, two_moons
@@ -120,14 +120,13 @@ class LabelDiffusion(Experiment):
 
     def claims(self, merged: xr.Dataset) -> list[Claim]:
         """Regression of the measured mean change on the predicted one, and clip against tanh."""
-        slopes, correlations = [], []
-        for _, run in merged.groupby("repeat"):
-            measured, predicted = (
-                run["measured"].to_numpy().ravel(),
-                run["predicted"].to_numpy().ravel(),
-            )
-            slopes.append(predicted @ measured / (predicted @ predicted))
-            correlations.append(np.corrcoef(predicted, measured)[0, 1])
+        slopes = diffusion_slopes(merged)
+        correlations = [
+            np.corrcoef(run["predicted"].to_numpy().ravel(), run["measured"].to_numpy().ravel())[
+                0, 1
+            ]
+            for _, run in merged.groupby("repeat")
+        ]
         clipped = float(merged["largest_y"].max())
         difference = np.abs(np.diff(merged["readout_y"].to_numpy(), axis=1)).mean(axis=(1, 2))
         accuracies = {
@@ -141,7 +140,7 @@ class LabelDiffusion(Experiment):
                 "E(Δw_i) = η (μ Σ_j s_ij w_j − w_i)",
                 f"measured on predicted mean change: slope {spread(slopes)}, correlation "
                 f"{spread(correlations)}; largest |y| {clipped:.2f} (below 1: nothing is clipped)",
-                abs(np.mean(slopes) - 1) <= 0.1 and min(correlations) >= 0.95 and clipped < 1,
+                bool(abs(np.mean(slopes) - 1) <= 0.1 and min(correlations) >= 0.95 and clipped < 1),
             ),
             Claim(
                 "clip and tanh are almost indistinguishable",

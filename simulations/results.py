@@ -29,9 +29,7 @@ def save(dataset: xr.Dataset, path: Path) -> Path:
                 if dataset[key].size > 64
             }
             dataset.to_netcdf(name, engine="h5netcdf", encoding=encoding)
-            umask = os.umask(0)
-            os.umask(umask)
-            Path(name).chmod(0o666 & ~umask)
+            Path(name).chmod(0o644)  # mkstemp makes files that only the owner can read
             Path(name).replace(path)
         finally:
             Path(name).unlink(missing_ok=True)
@@ -60,7 +58,8 @@ def code_revision() -> str:
         return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
 
     try:
-        changed = git("status", "--porcelain", "--untracked-files=no", "--", ".")
+        packages = [f":/{name}" for name in ("circuits", "simulations", "analysis")]
+        changed = git("status", "--porcelain", "--untracked-files=no", "--", *packages)
         return git("rev-parse", "--short=12", "HEAD") + ("+" if changed else "")
     except (OSError, subprocess.CalledProcessError):
         return "unknown"

@@ -36,7 +36,9 @@ def python_blocks() -> list[str]:
 @pytest.mark.parametrize("number", range(len(python_blocks())))
 def test_readme_examples_run(number, tmp_path):
     code = "import matplotlib; matplotlib.use('Agg')\n" + python_blocks()[number]
-    subprocess.run([sys.executable, "-c", code], check=True, cwd=tmp_path, capture_output=True)
+    command = [sys.executable, "-c", code]
+    result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
 
 
 def test_readme_names_only_files_and_commands_that_exist():
