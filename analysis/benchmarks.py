@@ -66,4 +66,4 @@ def _scaling(name: str, found: dict[str, Any], ax: Any) -> None:
     ax.set_xticks(found["sizes"], [f"{size}" for size in found["sizes"]])
     ax.set_xticks([], minor=True)
     ax.legend(loc="lower right")
-    ax.margins(y=0.1)
+    ax.margins(y=0.25)

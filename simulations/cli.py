@@ -92,6 +92,7 @@ def list_experiments() -> None:
         print(f"{name:<24} {title}")
 
 
+FirstSeed = Annotated[int, typer.Option(help="First seed; repeats count up.", min=0, max=9000)]
 Jobs = Annotated[int, typer.Option(help="Processes to use.", min=1)]
 Scheduler = Annotated[
     str | None, typer.Option(help="Address of a running Dask scheduler to use instead.")
@@ -339,6 +340,7 @@ def describe(
 @app.command()
 def reproduce(
     engine: ExperimentEngine = "cpp_standalone",
+    seed: FirstSeed = 0,
     jobs: Jobs = 2,
     scheduler: Scheduler = None,
     out: Out = Path("results/reproduce"),
@@ -357,7 +359,7 @@ def reproduce(
         config = chosen.config(engine, {}, quick)
         count = chosen.quick_repeats if quick else chosen.repeats
         started = time.perf_counter()
-        _, found = sweep.run_experiment(config, chosen.seeds(count), out, jobs, scheduler)
+        _, found = sweep.run_experiment(config, chosen.seeds(count, seed), out, jobs, scheduler)
         times[name] = time.perf_counter() - started
         claims += found
         _print_claims(found)
