@@ -195,7 +195,10 @@ def compare(
     points: Annotated[int, typer.Option(help="At most so many presentations.", min=2)] = 500,
     changes: Changes = None,
     studies: Annotated[
-        bool, typer.Option("--studies", help="Also convergence in dt and the stability map.")
+        bool,
+        typer.Option(
+            "--studies", help="Also settling with other time constants, convergence, stability."
+        ),
     ] = False,
     out: Out = Path("results/compare"),
 ) -> None:
@@ -217,11 +220,11 @@ def compare(
     circuit = ManifoldCircuit(stream.parameters, stream.lift, engine)
     # Traces of the last presentations only: they would fill the memory for all.
     tail = max(1, min(5, len(shown) // 2))
-    run = circuit.run(shown[:-tail], labels[:-tail], progress=True)
+    run = circuit.run(shown[:-tail], labels[:-tail], snapshot_every=1, progress=True)
     traced = ("h", "u", "V", "y")
     step = circuit.run(shown[-tail:], labels[-tail:], record=traced, snapshot_every=1)
     reference = ReferenceCircuit(stream.parameters, stream.lift)
-    expected = reference.run(shown[:-tail], labels[:-tail], progress=True)
+    expected = reference.run(shown[:-tail], labels[:-tail], snapshot_every=1, progress=True)
     expected_step = reference.run(shown[-tail:], labels[-tail:], record=traced, snapshot_every=1)
     saved = [
         results.save(dataset, out / f"{name}.nc")
@@ -248,6 +251,15 @@ def compare(
     if studies:
         from analysis import studies as study
 
+        p = stream.parameters
+        settings: dict[str, dict[str, str]] = {"as they are": {}} | {
+            f"{name} {word}": {name: f"{factor * value!r} s"}
+            for name, value in (("tau_h", p.tau_h_), ("tau_u", p.tau_u_))
+            for word, factor in (("halved", 0.5), ("doubled", 2.0))
+        }
+        figures["settling-error"] = agreement.figure_settling_error(
+            study.settling_study(run, settings)
+        )
         figures["convergence"] = agreement.figure_convergence(study.convergence_study())
         figures["stability"] = agreement.figure_stability_map(
             study.stability_map(), study.working_points(run)

@@ -172,6 +172,15 @@ def test_damaged_csv(tmp_path, content, words):
     assert words in result.stderr
 
 
+def test_compare_with_studies(tmp_path):
+    result = run("compare", "--points", 40, "--studies", "--out", tmp_path)
+    assert result.returncode == 0, result.stderr
+    for name in ("agreement", "agreement-steps", "settling-error", "convergence", "stability"):
+        assert (tmp_path / f"{name}.png").exists(), name
+    with xr.open_dataset(tmp_path / "steps.nc") as steps:
+        assert steps["V_trace"].shape == (5, 200, 4, 40)
+
+
 def test_describe_and_report(tmp_path):
     described = run("describe", "--set", "n_tiles=7", "--out", tmp_path / "model")
     assert described.returncode == 0, described.stderr
