@@ -173,7 +173,7 @@ def test_damaged_csv(tmp_path, content, words):
 
 
 def test_compare_with_studies(tmp_path):
-    result = run("compare", "--points", 40, "--studies", "--out", tmp_path)
+    result = run("compare", "--points", 60, "--studies", "--out", tmp_path)
     assert result.returncode == 0, result.stderr
     for name in ("agreement", "agreement-steps", "settling-error", "convergence", "stability"):
         assert (tmp_path / f"{name}.png").exists(), name
