@@ -13,6 +13,10 @@ import typer
 from circuits.errors import CircuitError, InputError
 
 if TYPE_CHECKING:
+    import xarray as xr
+    from matplotlib.figure import Figure
+
+    from circuits import CircuitParameters
     from simulations.experiment import Claim
 
 app = typer.Typer(
@@ -249,25 +253,29 @@ def compare(
         "agreement-steps": agreement.figure_agreement(step, expected_step),
     }
     if studies:
-        from analysis import studies as study
-
-        p = stream.parameters
-        settings: dict[str, dict[str, str]] = {"as they are": {}} | {
-            f"{name} {word}": {name: f"{factor * value!r} s"}
-            for name, value in (("tau_h", p.tau_h_), ("tau_u", p.tau_u_))
-            for word, factor in (("halved", 0.5), ("doubled", 2.0))
-        }
-        figures["settling-error"] = agreement.figure_settling_error(
-            study.settling_study(run, settings)
-        )
-        figures["convergence"] = agreement.figure_convergence(study.convergence_study())
-        figures["stability"] = agreement.figure_stability_map(
-            study.stability_map(), study.working_points(run)
-        )
+        figures |= _study_figures(run, stream.parameters)
     files = [file for name, figure in figures.items() for file in save_figure(figure, out / name)]
     for file in (*saved, *files):
         print(f"wrote {file}")
     print(f"'manifold-circuit plot {saved[-1]}' shows the circuit settling")
+
+
+def _study_figures(run: xr.Dataset, p: CircuitParameters) -> dict[str, Figure]:
+    """How the run would settle with other time constants, convergence in dt, and stability."""
+    from analysis import agreement, studies
+
+    settings: dict[str, dict[str, str]] = {"as they are": {}} | {
+        f"{name} {word}": {name: f"{factor * value!r} s"}
+        for name, value in (("tau_h", p.tau_h_), ("tau_u", p.tau_u_))
+        for word, factor in (("halved", 0.5), ("doubled", 2.0))
+    }
+    return {
+        "settling-error": agreement.figure_settling_error(studies.settling_study(run, settings)),
+        "convergence": agreement.figure_convergence(studies.convergence_study()),
+        "stability": agreement.figure_stability_map(
+            studies.stability_map(), studies.working_points(run)
+        ),
+    }
 
 
 @app.command()

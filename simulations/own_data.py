@@ -52,6 +52,8 @@ def load_points(path: Path) -> tuple[FloatArray, FloatArray | None]:
             raise InputError(f"{path} must be a .csv, .npy, .npz or .nc file")
     except KeyError as error:
         raise InputError(f"{path} has no array named {error}") from None
+    except InputError:
+        raise
     except ValueError as error:
         raise InputError(f"{path} cannot be read: {error}") from None
     return as_points(points), None if labels is None else np.asarray(labels, dtype=float)

@@ -181,6 +181,14 @@ def test_compare_with_studies(tmp_path):
         assert steps["V_trace"].shape == (5, 200, 4, 40)
 
 
+def test_a_file_of_another_kind_is_refused_in_one_sentence(tmp_path):
+    (tmp_path / "points.txt").write_text("1 2")
+    result = run("run", "--data", tmp_path / "points.txt")
+    assert result.returncode == 2
+    assert "must be a .csv, .npy, .npz or .nc file" in result.stderr
+    assert "cannot be read" not in result.stderr
+
+
 def test_describe_and_report(tmp_path):
     described = run("describe", "--set", "n_tiles=7", "--out", tmp_path / "model")
     assert described.returncode == 0, described.stderr
