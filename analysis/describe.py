@@ -34,11 +34,11 @@ from brian2.synapses.synapses import SummedVariableUpdater, SynapticPathway
 from brian2.units.fundamentalunits import DIMENSIONLESS, get_unit_for_display
 
 from circuits.base import RECORDABLE, Task
-from circuits.codegen import using
+from circuits.engines.codegen import using
+from circuits.engines.streams import initial_values
 from circuits.network import monitors
 from circuits.parameters import CircuitParameters, format_seconds
 from circuits.reference import ReferenceCircuit
-from circuits.streams import initial_values
 
 if TYPE_CHECKING:
     from circuits.circuit import ManifoldCircuit

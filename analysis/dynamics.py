@@ -25,7 +25,6 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from numpy.typing import NDArray
 
-from analysis.measures import tile_positions
 from analysis.style import LABEL, LOWER, UPPER, figure_style
 from analysis.theory import (
     Modes,
@@ -39,6 +38,7 @@ from analysis.theory import (
 from circuits import rules
 from circuits.errors import InputError
 from circuits.lift import FloatArray
+from circuits.measures import tile_positions
 
 PANELS = ("h", "u", "V", "current", "y", "distance")
 """What `plot_settling` draws, panel by panel."""

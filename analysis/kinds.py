@@ -46,7 +46,7 @@ def _stability(run: xr.Dataset) -> Figure:
 def _by_board(result: xr.Dataset, function: str) -> Figure:
     import matplotlib.pyplot as plt
 
-    chessboards, style = _module("chessboards"), _module("style")
+    chessboards, style = _module("figures.boards"), _module("style")
     boards = result["board"].to_numpy()
     with style.figure_style():
         figure, axes = plt.subplots(1, len(boards), figsize=(3.6 * len(boards), 3), squeeze=False)
@@ -63,12 +63,12 @@ KINDS = {
     "fig1": Kind(
         "the network, and receptive fields of the tiles",
         ("h_final", "points"),
-        lambda run: _module("arcs").figure(run),
+        lambda run: _module("figures.arcs").figure(run),
     ),
     "fig2": Kind(
         "two moons: data, answers, weights",
         ("classes", "position", "y", *SNAPSHOTS),
-        lambda run: _module("two_moons").figure(run),
+        lambda run: _module("figures.moons").figure(run),
     ),
     "supervision": Kind(
         "semi- against fully supervised on chessboards",
@@ -90,13 +90,13 @@ KINDS = {
     "fig4": Kind(
         "the square: both solutions, and the histogram of imbalance",
         ("score", "majority"),
-        lambda run: _module("square").figure(run),
+        lambda run: _module("figures.square").figure(run),
         merged=True,
     ),
     "diffusion": Kind(
         "measured against predicted change of w, clip against tanh",
         ("measured", "predicted", "readout_y"),
-        lambda run: _module("diffusion").figure(run),
+        lambda run: _module("figures.diffusion").figure(run),
         merged=True,
     ),
     "settling": Kind(

@@ -22,8 +22,9 @@ from typing import Any
 import numpy as np
 from tqdm import tqdm
 
-from circuits import CircuitParameters, ManifoldCircuit, ReferenceCircuit, cache
+from circuits import CircuitParameters, ManifoldCircuit, ReferenceCircuit
 from circuits.base import CHUNK, Circuit, Task, versions
+from circuits.engines import cache
 from circuits.errors import EngineError
 from simulations.datasets import MOONS_LIFT, two_moons
 

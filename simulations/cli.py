@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from circuits import CircuitParameters
-    from simulations.experiment import Claim
+    from simulations.experiments.experiment import Claim
 
 app = typer.Typer(
     name="manifold-circuit",
@@ -46,8 +46,8 @@ def demo(engine: Engine = "auto", seed: Seed = 0, out: Out = Path("results/demo"
 
     Example: manifold-circuit demo --seed 3 --out results/demo
     """
-    from circuits import ManifoldCircuit, ReferenceCircuit
-    from simulations import results, two_moons
+    from circuits import ManifoldCircuit, ReferenceCircuit, results
+    from simulations.experiments import two_moons
 
     stream = two_moons.make_stream(two_moons.Settings(), seed)
     circuit = ManifoldCircuit(stream.parameters, stream.lift, engine)
@@ -62,9 +62,9 @@ def demo(engine: Engine = "auto", seed: Seed = 0, out: Out = Path("results/demo"
 
     # Drawing imports matplotlib; the result is safe by now.
     from analysis.agreement import largest_differences, signs_agree
-    from analysis.measures import accuracy
+    from analysis.figures.moons import figure
     from analysis.style import save_figure
-    from analysis.two_moons import figure
+    from circuits.measures import accuracy
 
     files = save_figure(figure(run), out / "two-moons")
     half = len(stream.points) // 2
@@ -90,7 +90,7 @@ def list_experiments() -> None:
 
     Example: manifold-circuit list
     """
-    from simulations.registry import EXPERIMENTS
+    from simulations.experiments import EXPERIMENTS
 
     for name, (_, _, title) in EXPERIMENTS.items():
         print(f"{name:<24} {title}")
@@ -148,7 +148,7 @@ def run(
         _run_own_data(data, engine, changes or [], out)
         return
     from simulations import sweep
-    from simulations.registry import get_experiment
+    from simulations.experiments import get_experiment
 
     if source is not None:
         path, difference = sweep.rerun(source, out)
@@ -168,8 +168,9 @@ def run(
 
 
 def _run_own_data(data: Path, engine: str, changes: list[str], out: Path) -> None:
-    from simulations import own_data, results, sweep
-    from simulations.experiment import make_circuit
+    from circuits import results
+    from simulations import own_data, sweep
+    from simulations.experiments.experiment import make_circuit
 
     stream = own_data.prepare(data, sweep.parse_changes(changes))
     circuit = make_circuit(engine, stream.parameters, stream.lift)
@@ -212,8 +213,9 @@ def compare(
 
     Example: manifold-circuit compare --data points.csv --set n_tiles=20
     """
-    from circuits import CircuitParameters, ManifoldCircuit, ReferenceCircuit
-    from simulations import own_data, results, sweep, two_moons
+    from circuits import CircuitParameters, ManifoldCircuit, ReferenceCircuit, results
+    from simulations import own_data, sweep
+    from simulations.experiments import two_moons
 
     values = sweep.parse_changes(changes or [])
     if data is not None:
@@ -296,7 +298,7 @@ def plot(
     """
     from analysis import kinds
     from analysis.style import save_figure
-    from simulations import results
+    from circuits import results
 
     dataset = results.load(result)
     folder = out or result.parent / "figures"
@@ -326,7 +328,7 @@ def report(
 
     Example: manifold-circuit report results/reproduce
     """
-    from analysis.report import write_report
+    from analysis.page import write_report
 
     print(f"wrote {write_report(directory, out)}")
 
@@ -371,7 +373,7 @@ def reproduce(
     Example: manifold-circuit reproduce --quick --jobs 2
     """
     from simulations import sweep
-    from simulations.registry import EXPERIMENTS, get_experiment
+    from simulations.experiments import EXPERIMENTS, get_experiment
 
     claims, times = [], {}
     for name in EXPERIMENTS:
@@ -433,7 +435,7 @@ def cache(
     """
     import datetime
 
-    from circuits import cache as builds
+    from circuits.engines import cache as builds
 
     if clear:
         print(f"removed {builds.clear()} compiled circuits from {builds.cache_directory()}")

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from circuits import results
 from circuits.errors import InputError
 from circuits.lift import FloatArray, SphereLift, as_labels, as_points, tile_radius_for
 from circuits.parameters import CircuitParameters
-from simulations import results
 
 LABEL_NAMES = ("label", "labels", "z")
 

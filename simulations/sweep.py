@@ -19,12 +19,11 @@ import numpy as np
 import xarray as xr
 from tqdm import tqdm
 
-from circuits import CircuitParameters
+from circuits import CircuitParameters, results
 from circuits.base import versions
 from circuits.errors import InputError, UnsettledWarning
-from simulations import results
-from simulations.experiment import Claim, Config, Report
-from simulations.registry import get_experiment
+from simulations.experiments import get_experiment
+from simulations.experiments.experiment import Claim, Config, Report
 
 
 @dataclass(frozen=True)

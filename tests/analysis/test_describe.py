@@ -12,7 +12,8 @@ from brian2 import NeuronGroup, SpikeMonitor, StateMonitor, Synapses, ms
 
 from analysis import describe
 from analysis.describe import Code, Table, tables, to_latex, to_markdown
-from circuits import CircuitParameters, ManifoldCircuit, SphereLift, cache
+from circuits import CircuitParameters, ManifoldCircuit, SphereLift
+from circuits.engines import cache
 
 SHAPE = {"n_tiles": 7, "n_interneurons": 3, "n_readouts": 2}
 LIFT = SphereLift(center=(0.5, 0.25, -1.0, 2.0), radius=3.0)  # 4 coordinates, 5 inputs

@@ -17,7 +17,7 @@ from PIL import Image
 from analysis import agreement, dynamics, studies, theory
 from circuits import ReferenceCircuit, SphereLift
 from circuits.errors import InputError
-from simulations.two_moons import Settings, annotate, make_stream
+from simulations.experiments.two_moons import Settings, annotate, make_stream
 from tests.conftest import small_circuit
 
 N, M = 40, 24

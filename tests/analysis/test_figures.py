@@ -13,9 +13,13 @@ import xarray as xr
 from matplotlib.colors import to_rgba
 from PIL import Image
 
-from analysis import arcs, chessboards, diffusion, figures, measures, selection, square, two_moons
+from analysis import figures
+from analysis.figures import arcs, diffusion, square
+from analysis.figures import boards as chessboards
+from analysis.figures import moons as two_moons
+from circuits import measures, selection
 from circuits.errors import CircuitError, InputError
-from simulations.registry import get_experiment
+from simulations.experiments import get_experiment
 from simulations.sweep import run_experiment
 
 SMALL = {

@@ -10,12 +10,12 @@ import pytest
 import xarray as xr
 from matplotlib.figure import Figure
 
-from analysis import report
-from analysis.report import ReportError, write_report
-from circuits import CircuitParameters, ManifoldCircuit, ReferenceCircuit, SphereLift
+from analysis import page as report
+from analysis.page import ReportError, write_report
+from circuits import CircuitParameters, ManifoldCircuit, ReferenceCircuit, SphereLift, results
 from circuits.base import CircuitState
 from circuits.errors import CircuitError
-from simulations import results, two_moons
+from simulations.experiments import two_moons
 from tests.analysis.browser import REQUIRE, Browser, find_browser
 
 HOSTILE = '</script><script>window.broken = 1</script><img src="x" onerror="window.broken = 2">'

@@ -15,7 +15,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from circuits import ManifoldCircuit, ReferenceCircuit, SphereLift, cache
+from circuits import ManifoldCircuit, ReferenceCircuit, SphereLift
+from circuits.engines import cache
 from circuits.errors import EngineError
 from tests.conftest import moons, small_circuit
 

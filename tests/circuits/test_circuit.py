@@ -9,7 +9,8 @@ import sys
 import numpy as np
 import pytest
 
-from circuits import CircuitParameters, ManifoldCircuit, ReferenceCircuit, SphereLift, cache
+from circuits import CircuitParameters, ManifoldCircuit, ReferenceCircuit, SphereLift
+from circuits.engines import cache
 from circuits.errors import InputError
 from tests.conftest import ENGINES, moons, small_circuit
 

@@ -115,7 +115,7 @@ def test_clocks_meet_at_every_boundary_at_run_time(dt):
     """The presentation clock fires on steps S, 2S, ... and nowhere else, 5000 times."""
     from brian2 import Network, NeuronGroup, second
 
-    from circuits.codegen import using
+    from circuits.engines.codegen import using
     from circuits.network import Clock, PresentationClock
 
     parameters = CircuitParameters(dt=dt, tau_u="500 ms", tau_V="2 ms")

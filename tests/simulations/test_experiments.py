@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from analysis.selection import SELECTION_SEED
 from circuits.errors import InputError, ParameterError
+from circuits.selection import SELECTION_SEED
 from simulations import sweep
-from simulations.experiment import error_rate
-from simulations.registry import EXPERIMENTS, get_experiment
+from simulations.experiments import EXPERIMENTS, get_experiment
+from simulations.experiments.experiment import error_rate
 
 TINY = {
     "tiling-arcs": {"n_points": 300},
@@ -89,7 +89,7 @@ def test_readouts_of_one_simulation_are_simulations_of_their_own():
 
 
 def test_hyperparameters_are_chosen_on_other_repeats():
-    from simulations.chessboard_supervision import chosen_errors
+    from simulations.experiments.chessboard_supervision import chosen_errors
 
     grids = {"circuit": "mu", "logistic": "rate", "spreading": "gamma"}
     data, coords = {}, {"board": ["0.5"], "n_labels": [50], "mu": [1, 2], "rate": [1, 2]}

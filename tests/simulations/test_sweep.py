@@ -14,8 +14,9 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from simulations import results, sweep
-from simulations.registry import get_experiment
+from circuits import results
+from simulations import sweep
+from simulations.experiments import get_experiment
 from tests.simulations.test_experiments import TINY
 
 NAME = "square-balance"

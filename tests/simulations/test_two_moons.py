@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from analysis.measures import accuracy
 from circuits import ManifoldCircuit, ReferenceCircuit
-from simulations.two_moons import Settings, make_stream
+from circuits.measures import accuracy
+from simulations.experiments.two_moons import Settings, make_stream
 
 
 def second_half(run, classes) -> float:

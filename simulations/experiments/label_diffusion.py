@@ -8,13 +8,20 @@ import numpy as np
 import xarray as xr
 from pydantic import Field
 
-from analysis.measures import accuracy, diffusion_slopes
+from circuits.measures import accuracy, diffusion_slopes
 from circuits.parameters import CircuitParameters
-from simulations import experiment as base
 from simulations.datasets import MOONS_LIFT, two_moons
-from simulations.experiment import Claim, Config, Experiment, Report, make_circuit, spread
-from simulations.two_moons import Settings as MoonsSettings
-from simulations.two_moons import make_stream
+from simulations.experiments import experiment as base
+from simulations.experiments.experiment import (
+    Claim,
+    Config,
+    Experiment,
+    Report,
+    make_circuit,
+    spread,
+)
+from simulations.experiments.two_moons import Settings as MoonsSettings
+from simulations.experiments.two_moons import make_stream
 
 
 class Settings(base.Settings):

@@ -13,11 +13,11 @@ import numpy as np
 import xarray as xr
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from analysis.selection import SELECTION_SEED
 from circuits import CircuitParameters, ManifoldCircuit, ReferenceCircuit, SphereLift
 from circuits.base import Circuit
 from circuits.errors import InputError, ParameterError
 from circuits.lift import FloatArray
+from circuits.selection import SELECTION_SEED
 
 ENGINES = ("cpp_standalone", "cython", "numpy", "reference", "exact", "auto")
 

@@ -8,12 +8,11 @@ import numpy as np
 import xarray as xr
 from pydantic import Field
 
-from analysis import selection
-from simulations import experiment as base
+from circuits import selection
 from simulations.baselines import OnlineLogistic, label_spreading
-from simulations.chessboards import BOARDS, PARAMETERS, board_names, roll_with_boards
 from simulations.datasets import ROLL_LIFT
-from simulations.experiment import (
+from simulations.experiments import experiment as base
+from simulations.experiments.experiment import (
     Claim,
     Config,
     Experiment,
@@ -23,6 +22,7 @@ from simulations.experiment import (
     spread,
     standard_error,
 )
+from simulations.experiments.roll import BOARDS, PARAMETERS, board_names, roll_with_boards
 
 
 class Settings(base.Settings):

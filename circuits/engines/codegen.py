@@ -58,7 +58,7 @@ _TURN = RLock()
 class CircuitCodeObject(CPPStandaloneCodeObject):  # type: ignore[misc]
     """A code object made from this package's templates where there is one, else from Brian2's."""
 
-    templater = CPPStandaloneCodeObject.templater.derive("circuits")
+    templater = CPPStandaloneCodeObject.templater.derive("circuits.engines")
 
 
 class CircuitDevice(CPPStandaloneDevice):  # type: ignore[misc]

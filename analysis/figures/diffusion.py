@@ -11,8 +11,8 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from analysis.measures import diffusion_slopes
 from analysis.style import figure_style
+from circuits.measures import diffusion_slopes
 
 MARKERS = ("o", "s", "^", "D", "v", "P")
 

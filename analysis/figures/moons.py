@@ -10,8 +10,8 @@ from matplotlib.axes import Axes
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 
-from analysis.measures import tile_positions
 from analysis.style import LABEL, LOWER, UPPER, figure_style
+from circuits.measures import tile_positions
 
 MARKERS = {-1: ("^", UPPER, "class −1"), 1: ("x", LOWER, "class +1")}
 

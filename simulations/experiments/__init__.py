@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 
 from circuits.errors import InputError
-from simulations.experiment import Experiment
+from simulations.experiments.experiment import Experiment
 
 # Where each lives; listing them must not import them.
 EXPERIMENTS = {
@@ -35,5 +35,5 @@ def get_experiment(name: str) -> Experiment:
     if name not in EXPERIMENTS:
         raise InputError(f"there is no experiment {name!r}: use {', '.join(EXPERIMENTS)}")
     module, cls, _ = EXPERIMENTS[name]
-    made: Experiment = getattr(import_module(f"simulations.{module}"), cls)()
+    made: Experiment = getattr(import_module(f"simulations.experiments.{module}"), cls)()
     return made

@@ -17,16 +17,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from circuits import cache
 from circuits.base import CHUNK, Circuit, CircuitState, Task
+from circuits.engines import cache
+from circuits.engines.streams import collect, initial_values
 from circuits.errors import EngineError
 from circuits.lift import FloatArray
-from circuits.streams import collect, initial_values
 
 if TYPE_CHECKING:
     from brian2 import BrianObject, Network
 
-    from circuits.codegen import CircuitDevice
+    from circuits.engines.codegen import CircuitDevice
 
 FINAL = {
     "h": "excitatory",
@@ -90,7 +90,7 @@ class RuntimeEngine(Engine):
         self.target = target
 
     def _make_network(self) -> Network:
-        from circuits.codegen import using
+        from circuits.engines.codegen import using
         from circuits.network import build_network
 
         with using(target=self.target):
@@ -100,7 +100,7 @@ class RuntimeEngine(Engine):
         """One ``network.run`` for the chunk."""
         from brian2 import second
 
-        from circuits.codegen import using
+        from circuits.engines.codegen import using
         from circuits.network import follow_readout, monitors, stream_arrays
 
         network, p = self.network, self.circuit.parameters
@@ -164,7 +164,7 @@ class StandaloneEngine(Engine):
         """Whether the last run had to compile."""
 
     def _make_network(self) -> Network:
-        from circuits.codegen import CircuitDevice, using
+        from circuits.engines.codegen import CircuitDevice, using
         from circuits.network import build_network
 
         self._device = CircuitDevice()
@@ -242,7 +242,7 @@ class StandaloneEngine(Engine):
 
     def _write(self, directory: Path, task: Task, compile_it: bool = True) -> dict[str, Any]:
         """Generate (and compile) the program for a task; returns its manifest."""
-        from circuits.codegen import CircuitDevice, compile_program, using
+        from circuits.engines.codegen import CircuitDevice, compile_program, using
         from circuits.network import build_network, follow_readout, monitors
 
         if self._added():
@@ -382,7 +382,11 @@ def _code_digest() -> str:
     """A digest of the sources that shape generated code."""
     here = Path(__file__).parent
     digest = hashlib.sha256()
-    for path in [here / "network.py", here / "codegen.py", *sorted((here / "templates").iterdir())]:
+    for path in [
+        here.parent / "network.py",
+        here / "codegen.py",
+        *sorted((here / "templates").iterdir()),
+    ]:
         if path.is_file():
             digest.update(path.read_bytes())
     return digest.hexdigest()

@@ -13,8 +13,11 @@ import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
 
-from analysis import arcs, chessboards, diffusion, selection, square, two_moons
+from analysis.figures import arcs, diffusion, square
+from analysis.figures import boards as chessboards
+from analysis.figures import moons as two_moons
 from analysis.style import figure_style
+from circuits import selection
 from circuits.errors import CircuitError, InputError
 
 

@@ -9,10 +9,17 @@ import xarray as xr
 from pydantic import Field
 
 from circuits.parameters import CircuitParameters
-from simulations import experiment as base
 from simulations.baselines import LaplacianSVM
 from simulations.datasets import SQUARE_LIFT, unit_square
-from simulations.experiment import Claim, Config, Experiment, Report, make_circuit, spread
+from simulations.experiments import experiment as base
+from simulations.experiments.experiment import (
+    Claim,
+    Config,
+    Experiment,
+    Report,
+    make_circuit,
+    spread,
+)
 
 
 class Settings(base.Settings):

@@ -9,9 +9,16 @@ import xarray as xr
 from pydantic import Field
 
 from circuits.parameters import CircuitParameters
-from simulations import experiment as base
 from simulations.datasets import ARCS_LIFT, position_on_arcs, spiral_arcs
-from simulations.experiment import Claim, Config, Experiment, Report, make_circuit, spread
+from simulations.experiments import experiment as base
+from simulations.experiments.experiment import (
+    Claim,
+    Config,
+    Experiment,
+    Report,
+    make_circuit,
+    spread,
+)
 
 
 class Settings(base.Settings):

@@ -27,7 +27,7 @@ from circuits.lift import FloatArray, SphereLift
 from circuits.parameters import CircuitParameters
 from circuits.reference import ReferenceCircuit
 
-PAGE = Path(__file__).with_name("report_page")
+PAGE = Path(__file__).with_name("templates")
 
 EXPLORER_BYTES = 6 * 2**20
 """What the explorer's arrays may take before base64; a longer stream is thinned out evenly."""

@@ -10,10 +10,10 @@ import numpy as np
 import xarray as xr
 from pydantic import Field
 
-from analysis.measures import accuracy
 from circuits.lift import FloatArray, SphereLift
+from circuits.measures import accuracy
 from circuits.parameters import CircuitParameters
-from simulations import experiment as base
+from circuits.results import code_revision
 from simulations.baselines import label_propagation, label_spreading
 from simulations.datasets import (
     MOONS_LIFT,
@@ -22,8 +22,15 @@ from simulations.datasets import (
     position_on_moons,
     two_moons,
 )
-from simulations.experiment import Claim, Config, Experiment, Report, make_circuit, spread
-from simulations.results import code_revision
+from simulations.experiments import experiment as base
+from simulations.experiments.experiment import (
+    Claim,
+    Config,
+    Experiment,
+    Report,
+    make_circuit,
+    spread,
+)
 
 
 class Settings(base.Settings):
