@@ -323,6 +323,7 @@ class Circuit(ABC):
             "w": ("readout", "tile"),
             "V": ("interneuron", "tile"),
         }
+        first = state.learned - len(points)
         data: dict[str, Any] = {
             name: (("presentation", *dims[name]), arrays[name]) for name in "huy"
         }
@@ -339,7 +340,6 @@ class Circuit(ABC):
         if snapshot_every is not None:
             for name in ("W", "b", "w"):
                 data[f"{name}_snapshots"] = (("snapshot", *dims[name]), arrays[f"{name}_snapshots"])
-            first = state.learned - len(points)
             shown = np.arange(len(points))
             data["snapshot_presentation"] = (
                 ("snapshot",),
@@ -360,12 +360,46 @@ class Circuit(ABC):
             "lift": json.dumps(self.lift.as_dict()),
             "alpha": self.alpha,
             "gain": self.gain,
-            "first_presentation": state.learned - len(points),
+            "first_presentation": first,
             "unsettled_share": unsettled,
             "uncovered_share": float((~data["covered"][1]).mean()),
             "versions": json.dumps(versions()),
         }
-        return xr.Dataset(data, attrs=attributes)
+        return xr.Dataset(data, _coordinates(data, first, self.parameters), attributes)
+
+
+DESCRIPTIONS = {
+    "presentation": "presentation, counted from the circuit's first",
+    "step": "step of a presentation, counted from 1",
+    "snapshot": "presentations learned from when the weights were stored",
+    "tile": "excitatory cell",
+    "interneuron": "inhibitory cell",
+    "readout": "readout cell",
+    "input": "component of the lifted input",
+    "coordinate": "component of a point, in the units of the data",
+}
+"""What the dimensions of a result count."""
+
+
+def _coordinates(data: dict[str, Any], first: int, p: CircuitParameters) -> dict[str, Any]:
+    """A coordinate for every dimension of a result, and the time of every step."""
+    sizes = {
+        dim: size
+        for dims, values in data.values()
+        for dim, size in zip(dims, values.shape, strict=True)
+    }
+    found: dict[str, Any] = {dim: np.arange(size) for dim, size in sizes.items()}
+    found["presentation"] = first + found["presentation"]
+    if "step" in found:
+        found["step"] = 1 + found["step"]
+        about = {"units": "s", "long_name": "time since the presentation began"}
+        found["time"] = ("step", p.dt_ * found["step"], about)
+    if "snapshot" in found:
+        found["snapshot"] = first + 1 + data["snapshot_presentation"][1]
+    for dim, about in DESCRIPTIONS.items():
+        if dim in found:
+            found[dim] = (dim, found[dim], {"units": "1", "long_name": about})
+    return found
 
 
 def relative_change(
