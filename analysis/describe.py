@@ -33,12 +33,13 @@ from brian2.groups.group import CodeRunner
 from brian2.synapses.synapses import SummedVariableUpdater, SynapticPathway
 from brian2.units.fundamentalunits import DIMENSIONLESS, get_unit_for_display
 
-from circuits.base import RECORDABLE, Task
+from circuits.base import RECORDABLE
 from circuits.engines.codegen import using
 from circuits.engines.streams import initial_values
 from circuits.network import monitors
 from circuits.parameters import CircuitParameters, format_seconds
 from circuits.reference import ReferenceCircuit
+from circuits.state import Task
 
 if TYPE_CHECKING:
     from circuits.circuit import ManifoldCircuit

@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from circuits.circuit import ManifoldCircuit
     from circuits.lift import SphereLift
+    from circuits.model import CircuitModel
     from circuits.parameters import CircuitParameters
     from circuits.reference import ReferenceCircuit
 
-__all__ = ["CircuitParameters", "ManifoldCircuit", "ReferenceCircuit", "SphereLift"]
+__all__ = ["CircuitModel", "CircuitParameters", "ManifoldCircuit", "ReferenceCircuit", "SphereLift"]
 
 _HOME = {
+    "CircuitModel": "model",
     "CircuitParameters": "parameters",
     "ManifoldCircuit": "circuit",
     "ReferenceCircuit": "reference",

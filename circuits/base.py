@@ -1,39 +1,31 @@
 """What every circuit does alike, whoever computes its steps: check the input, seed the tiles,
-carry the state from one call to the next, diagnose the run, and return it as a data set."""
+and carry the state from one call to the next."""
 
 from __future__ import annotations
 
-import dataclasses
-import json
 import math
-import platform
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from functools import lru_cache
-from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from circuits import rules
-from circuits.errors import DivergenceError, InputError, ParameterError, UnsettledWarning
+from circuits.dataset import Stream, make_dataset
+from circuits.errors import DivergenceError, InputError, ParameterError
 from circuits.lift import FloatArray, SphereLift, as_labels, as_points, distinct_rows
+from circuits.model import CircuitModel
 from circuits.parameters import CircuitParameters, format_seconds
+from circuits.progress import Progress, reporting
+from circuits.state import CircuitState, Task
 
 if TYPE_CHECKING:
     import xarray as xr
 
 RECORDABLE = ("h", "u", "V", "y")
 """State variables that ``record`` can store at every step."""
-
-SETTLED_CHANGE = 1e-6
-"""A presentation has settled when its last step moved it by less (see `relative_change`)."""
-
-UNSETTLED_SHARE = 0.2
-"""A run in which more than this share of presentations did not settle says so with a warning."""
 
 HUGE_RATE = 1e3
 """Settled rates have norm one at most; rates above this will not come back."""
@@ -43,45 +35,6 @@ CHUNK = 2048
 
 TRACE_BYTES = 64 * 2**20
 """Bound on what the traces of one chunk may take: recorded runs go in smaller chunks."""
-
-Progress = Callable[[int, int], None]
-"""Called with the presentations done and the presentations in all."""
-
-
-@dataclasses.dataclass
-class CircuitState:
-    """All that changes while a circuit runs."""
-
-    W: FloatArray
-    b: FloatArray
-    w: FloatArray
-    h: FloatArray
-    u: FloatArray
-    V: FloatArray
-    learned: int = 0
-    """Presentations learned from: the t of Eq. (wstep)."""
-    shown: int = 0
-    """Presentations shown, predictions included: the circuit's clock."""
-
-    def copy(self) -> CircuitState:
-        """A copy that shares no array."""
-        arrays: dict[str, Any] = {
-            name: np.copy(getattr(self, name)) for name in ("W", "b", "w", "h", "u", "V")
-        }
-        return dataclasses.replace(self, **arrays)
-
-
-@dataclasses.dataclass(frozen=True)
-class Task:
-    """One chunk of a stream for an engine: inputs, labels, and what to do with them."""
-
-    x: FloatArray
-    z: FloatArray
-    learn: bool
-    record: tuple[str, ...]
-    snapshots: bool
-    report: Callable[[int], None]
-    """Called with the presentations of this chunk that are done."""
 
 
 class Circuit(ABC):
@@ -94,14 +47,20 @@ class Circuit(ABC):
         parameters: CircuitParameters,
         lift: SphereLift,
         *,
+        model: CircuitModel | None = None,
         tile_centers: ArrayLike | None = None,
     ) -> None:
         if not isinstance(parameters, CircuitParameters):
             raise ParameterError(f"parameters must be CircuitParameters, got {parameters!r}")
         if not isinstance(lift, SphereLift):
             raise ParameterError(f"lift must be a SphereLift, got {lift!r}")
+        if model is not None and not isinstance(model, CircuitModel):
+            raise ParameterError(f"model must be a CircuitModel, got {model!r}")
         self.parameters = parameters
         self.lift = lift
+        self.model = CircuitModel() if model is None else model
+        """The equations and rules."""
+        self.model.check(parameters, lift.n_inputs)
         self.alpha = lift.alpha(parameters.tile_radius)
         """Similarity threshold, from the tile radius and the lift."""
         self.gain = (
@@ -120,18 +79,35 @@ class Circuit(ABC):
                 )
             self._state = self._seed(lift(centers))
 
+    def __repr__(self) -> str:
+        p, seen = self.parameters, self._state.learned if self._state is not None else 0
+        sizes = [(p.n_tiles, "tile"), (p.n_interneurons, "interneuron"), (p.n_readouts, "readout")]
+        sizes.append((self.lift.n_coordinates, "coordinate"))
+        counts = ", ".join(f"{n} {noun}{'s' * (n != 1)}" for n, noun in sizes)
+        changed = f", changed: {', '.join(self.changes())}" if self.changes() else ""
+        return (
+            f"<{type(self).__name__}: {counts}, engine {self.engine}, "
+            f"{seen} presentations learned{changed}>"
+        )
+
     @property
     def gamma(self) -> tuple[float, float, float]:
         """Step sizes of h, u and V: gain dt/tau_h, dt/tau_u, dt/tau_V."""
         p = self.parameters
         return self.gain * p.dt_ / p.tau_h_, p.dt_ / p.tau_u_, p.dt_ / p.tau_V_
 
+    def changes(self) -> dict[str, Any]:
+        """What differs from the paper's circuit, besides parameters: empty if nothing does."""
+        return self.model.changes()
+
     @property
     def state(self) -> CircuitState:
         """A copy of the circuit's state: weights, rates, and how much it has seen."""
         if self._state is None:
             raise InputError("the circuit has no state yet: run it, or give it tile_centers")
-        return self._state.copy()
+        state = self._state.copy()
+        self._take_changes(state)
+        return state
 
     @state.setter
     def state(self, state: CircuitState) -> None:
@@ -142,7 +118,15 @@ class Circuit(ABC):
             if np.shape(getattr(state, name)) != shape:
                 found = np.shape(getattr(state, name))
                 raise InputError(f"the state's {name} must have the shape {shape}, got {found}")
-        self._state = state.copy()
+        self._keep(state.copy())
+
+    def prepare(self, *, record: Iterable[str] = (), snapshot_every: int | None = None) -> bool:
+        """Make ready what a run with these options needs; returns whether it had to compile.
+
+        A run does this by itself; doing it before tells compiling from running.
+        """
+        checked_options(record, snapshot_every)
+        return False
 
     def run(
         self,
@@ -173,19 +157,15 @@ class Circuit(ABC):
         progress
             True for a progress bar on stderr, or a function of (done, total).
         """
-        record = _checked_record(record)
-        if snapshot_every is not None and not (
-            isinstance(snapshot_every, int | np.integer) and snapshot_every >= 1
-        ):
-            raise InputError(f"snapshot_every must be a whole number from 1, got {snapshot_every}")
+        record = checked_options(record, snapshot_every)
         points = as_points(points, self.lift.n_coordinates)
         z = as_labels(labels, len(points), self.parameters.n_readouts)
         x = self.lift(points)
-        state = self._seed(x) if self._state is None else self._state.copy()
-        with _reporting(progress, len(x), self.engine) as report:
+        with self._attempt(), reporting(progress, len(x), self.engine) as report:
+            state = self._start(x)
             arrays = self._present(state, x, z, True, record, snapshot_every, report)
-        self._state = state
-        return self._dataset(points, z, arrays, state, record, snapshot_every)
+        self._keep(state)
+        return make_dataset(self, Stream(points, z, record, snapshot_every), arrays, state)
 
     def run_stream(
         self, chunks: Iterable[Any], *, progress: bool | Progress = False
@@ -211,12 +191,13 @@ class Circuit(ABC):
 
     def _respond(self, points: ArrayLike, progress: bool | Progress) -> dict[str, FloatArray]:
         points = as_points(points, self.lift.n_coordinates)
-        state = self.state
+        before = self.state
         z = np.zeros((len(points), self.parameters.n_readouts))
-        with _reporting(progress, len(points), self.engine) as report:
+        with self._attempt(), reporting(progress, len(points), self.engine) as report:
+            state = before.copy()
             arrays = self._present(state, self.lift(points), z, False, (), None, report)
-        if self._state is not None:
-            self._state.shown = state.shown
+        before.shown = state.shown
+        self._keep(before)
         return arrays
 
     @abstractmethod
@@ -224,6 +205,27 @@ class Circuit(ABC):
         """Present one chunk: change ``state`` in place and return, per presentation, h, u, y and
         ``change``; traces of what is recorded; W, b and w after each presentation if snapshots
         are wanted (``W_snapshots`` and so on)."""
+
+    @contextmanager
+    def _attempt(self) -> Iterator[None]:
+        """Around presentations: undoes what they did besides `_state` if they fail."""
+        yield
+
+    def _start(self, x: FloatArray) -> CircuitState:
+        """The state to start a stream of inputs in: the last one, or tiles on the first points."""
+        if self._state is not None:
+            return self.state
+        state = self._seed(x)
+        self._take_changes(state)
+        return state
+
+    def _take_changes(self, state: CircuitState) -> None:
+        """Let what the user has changed by other ways take effect on a copy of the state."""
+        return
+
+    def _keep(self, state: CircuitState) -> None:
+        """Take over a state."""
+        self._state = state
 
     def _seed(self, x: FloatArray) -> CircuitState:
         """Tiles start on data: W_i = kappa x_s(i), b_i = kappa sqrt(alpha); w starts at zero."""
@@ -237,12 +239,12 @@ class Circuit(ABC):
             )
         h, u, V = rules.rest(p.n_tiles, p.n_interneurons, self.gain)
         return CircuitState(
-            W=p.kappa * x[rows],
+            W=self.model.masked("feedforward", p.kappa * x[rows]),
             b=np.full(p.n_tiles, p.kappa * math.sqrt(self.alpha)),
             w=np.zeros((p.n_readouts, p.n_tiles)),
             h=h,
             u=u,
-            V=V,
+            V=self.model.masked("lateral", V),
         )
 
     def _present(
@@ -303,154 +305,15 @@ class Circuit(ABC):
                 f"or lower dt (now {format_seconds(p.dt_)})"
             )
 
-    def _dataset(
-        self,
-        points: FloatArray,
-        z: FloatArray,
-        arrays: dict[str, FloatArray],
-        state: CircuitState,
-        record: tuple[str, ...],
-        snapshot_every: int | None,
-    ) -> xr.Dataset:
-        import xarray as xr
 
-        dims = {
-            "h": ("tile",),
-            "u": ("interneuron",),
-            "y": ("readout",),
-            "W": ("tile", "input"),
-            "b": ("tile",),
-            "w": ("readout", "tile"),
-            "V": ("interneuron", "tile"),
-        }
-        first = state.learned - len(points)
-        data: dict[str, Any] = {
-            name: (("presentation", *dims[name]), arrays[name]) for name in "huy"
-        }
-        data |= {name: (dims[name], getattr(state, name).copy()) for name in ("W", "b", "w", "V")}
-        data["points"] = (("presentation", "coordinate"), points.copy())
-        data["labels"] = (("presentation", "readout"), z.astype(np.int8))
-        data["change"] = (("presentation",), arrays["change"])
-        data["covered"] = (("presentation",), arrays["h"].any(axis=1))
-        for name in record:
-            data[f"{name}_trace"] = (
-                ("presentation", "step", *dims[name]),
-                arrays[f"{name}_trace"],
-            )
-        if snapshot_every is not None:
-            for name in ("W", "b", "w"):
-                data[f"{name}_snapshots"] = (("snapshot", *dims[name]), arrays[f"{name}_snapshots"])
-            shown = np.arange(len(points))
-            data["snapshot_presentation"] = (
-                ("snapshot",),
-                shown[(first + shown + 1) % snapshot_every == 0],
-            )
-        unsettled = float((arrays["change"] > SETTLED_CHANGE).mean())
-        if unsettled > UNSETTLED_SHARE:
-            warnings.warn(
-                f"{unsettled:.0%} of {len(points)} presentations were still moving at their last "
-                f"step (relative change above {SETTLED_CHANGE:g}): raise steps_per_presentation "
-                f"(now {self.parameters.steps_per_presentation}) or change tau_h, tau_u, tau_V",
-                UnsettledWarning,
-                stacklevel=3,
-            )
-        attributes = {
-            "engine": self.engine,
-            "parameters": json.dumps(self.parameters.as_dict()),
-            "lift": json.dumps(self.lift.as_dict()),
-            "alpha": self.alpha,
-            "gain": self.gain,
-            "first_presentation": first,
-            "unsettled_share": unsettled,
-            "uncovered_share": float((~data["covered"][1]).mean()),
-            "versions": json.dumps(versions()),
-        }
-        return xr.Dataset(data, _coordinates(data, first, self.parameters), attributes)
-
-
-DESCRIPTIONS = {
-    "presentation": "presentation, counted from the circuit's first",
-    "step": "step of a presentation, counted from 1",
-    "snapshot": "presentations learned from when the weights were stored",
-    "tile": "excitatory cell",
-    "interneuron": "inhibitory cell",
-    "readout": "readout cell",
-    "input": "component of the lifted input",
-    "coordinate": "component of a point, in the units of the data",
-}
-"""What the dimensions of a result count."""
-
-
-def _coordinates(data: dict[str, Any], first: int, p: CircuitParameters) -> dict[str, Any]:
-    """A coordinate for every dimension of a result, and the time of every step."""
-    sizes = {
-        dim: size
-        for dims, values in data.values()
-        for dim, size in zip(dims, values.shape, strict=True)
-    }
-    found: dict[str, Any] = {dim: np.arange(size) for dim, size in sizes.items()}
-    found["presentation"] = first + found["presentation"]
-    if "step" in found:
-        found["step"] = 1 + found["step"]
-        about = {"units": "s", "long_name": "time since the presentation began"}
-        found["time"] = ("step", p.dt_ * found["step"], about)
-    if "snapshot" in found:
-        found["snapshot"] = first + 1 + data["snapshot_presentation"][1]
-    for dim, about in DESCRIPTIONS.items():
-        if dim in found:
-            found[dim] = (dim, found[dim], {"units": "1", "long_name": about})
-    return found
-
-
-def relative_change(
-    h_before: FloatArray, h: FloatArray, u_before: FloatArray, u: FloatArray
-) -> FloatArray:
-    """By how much a step moved the rates: the larger of |dh|/|h| and |du|/|u| (last axis).
-
-    Where no tile responds h = 0 is where it will stay, and the slow fading of u does not count.
-    """
-    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        norms = [np.linalg.norm(value, axis=-1) for value in (h - h_before, h, u - u_before, u)]
-        change = np.maximum(norms[0] / norms[1], norms[2] / norms[3])
-    return np.where(norms[1] == 0, norms[0], change)
-
-
-@lru_cache
-def versions() -> dict[str, str]:
-    """Versions of what a result depends on, by name."""
-    found = {"python": platform.python_version()}
-    for name in ("manifold-circuit", "brian2", "numpy", "scipy", "xarray"):
-        try:
-            found[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            found[name] = "not installed"
-    return found
-
-
-def _checked_record(record: Iterable[str]) -> tuple[str, ...]:
+def checked_options(record: Iterable[str], snapshot_every: int | None) -> tuple[str, ...]:
+    """What ``run`` is asked to store, in the order of `RECORDABLE`."""
+    if snapshot_every is not None and not (
+        isinstance(snapshot_every, int | np.integer) and snapshot_every >= 1
+    ):
+        raise InputError(f"snapshot_every must be a whole number from 1, got {snapshot_every}")
     names = (record,) if isinstance(record, str) else tuple(record)
     for name in names:
         if name not in RECORDABLE:
             raise InputError(f"record takes {', '.join(RECORDABLE)}, got {name!r}")
     return tuple(name for name in RECORDABLE if name in names)
-
-
-@contextmanager
-def _reporting(
-    progress: bool | Progress, total: int, title: str
-) -> Iterator[Callable[[int], None]]:
-    """A function of the presentations done that shows them the way the caller wants."""
-    if callable(progress):
-        show = progress
-        yield lambda done: show(done, total)
-    elif progress:
-        from tqdm import tqdm
-
-        with tqdm(total=total, desc=title, unit="pt", mininterval=0.2) as bar:
-
-            def update(done: int) -> None:
-                bar.update(done - bar.n)
-
-            yield update
-    else:
-        yield lambda done: None

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
 from numpy.typing import ArrayLike
 
-from circuits.base import Circuit, CircuitState, Task
+from circuits.base import Circuit, checked_options
 from circuits.engines import choose_engine, make_engine
+from circuits.errors import EngineError, ParameterError
 from circuits.lift import FloatArray, SphereLift
+from circuits.model import CircuitModel
 from circuits.parameters import CircuitParameters
+from circuits.state import CircuitState, Task
 
 if TYPE_CHECKING:
     from brian2 import Network
@@ -26,6 +31,11 @@ class ManifoldCircuit(Circuit):
         "cpp_standalone" compiles the circuit (once per shape, then it is cached), "cython" and
         "numpy" run it in Brian2's Python loop; "auto" is "cpp_standalone" where a compiler works
         and "numpy" elsewhere, and says on stderr which.
+    model
+        Equations and rules; the paper's by default.
+    extend
+        A function of the network that adds Brian2 objects to it, or changes those that are there.
+        It is called when the objects are made, on every engine.
     tile_centers
         (n_tiles, d): where the tiles start, instead of on the first points of the stream.
     """
@@ -36,9 +46,14 @@ class ManifoldCircuit(Circuit):
         lift: SphereLift,
         engine: str = "auto",
         *,
+        model: CircuitModel | None = None,
+        extend: Callable[[Network], Any] | None = None,
         tile_centers: ArrayLike | None = None,
     ) -> None:
-        super().__init__(parameters, lift, tile_centers=tile_centers)
+        if extend is not None and not callable(extend):
+            raise ParameterError(f"extend must be a function of the network, got {extend!r}")
+        super().__init__(parameters, lift, model=model, tile_centers=tile_centers)
+        self.extend = extend
         self.engine = choose_engine() if engine == "auto" else engine
         self._engine = make_engine(self.engine, self)
 
@@ -47,9 +62,49 @@ class ManifoldCircuit(Circuit):
         """The Brian2 network: groups ``inputs``, ``excitatory``, ``inhibitory``, ``readout``,
         synapses ``feedforward`` (W), ``lateral`` (V), ``classifier`` (w).
 
-        Monitors can be added to it before a run, whatever the engine.
+        What is done to it takes effect on the next run, whatever the engine: objects can be added,
+        switched off (``active = False``) or given other code, and values can be set.
         """
         return self._engine.network
 
+    def changes(self) -> dict[str, Any]:
+        """What differs from the paper's circuit, besides parameters: empty if nothing does."""
+        return self.model.changes() | self._engine.changes()
+
+    def prepare(self, *, record: Iterable[str] = (), snapshot_every: int | None = None) -> bool:
+        """Compile what a run with these options needs, if it is not there; returns whether it was
+        not."""
+        names = checked_options(record, snapshot_every)
+        return self._engine.prepare(names, snapshot_every is not None)
+
     def _advance(self, state: CircuitState, task: Task) -> dict[str, FloatArray]:
         return self._engine.advance(state, task)
+
+    @contextmanager
+    def _attempt(self) -> Iterator[None]:
+        with self._engine.attempt():
+            yield
+
+    def _take_changes(self, state: CircuitState) -> None:
+        self._engine.take_changes(state)
+
+    def _keep(self, state: CircuitState) -> None:
+        super()._keep(state)
+        self._engine.show(state)
+
+    def __getstate__(self) -> dict[str, Any]:
+        if self._engine.changed_by_hand:
+            raise EngineError(
+                "a circuit whose network was changed by hand cannot be copied or pickled: make the "
+                "changes in a function given as extend=, or in the model"
+            )
+        values = self.__dict__ | {"_engine": dict(self._engine.values_set)}
+        if self._state is not None:
+            values["_state"] = self.state
+        return values
+
+    def __setstate__(self, values: dict[str, Any]) -> None:
+        values_set = values.pop("_engine")
+        self.__dict__.update(values)
+        self._engine = make_engine(self.engine, self)
+        self._engine.values_set = values_set

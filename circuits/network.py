@@ -8,6 +8,8 @@ S - 1, and a run of T presentations is T S steps after which nothing is left to 
 For the presentation clock to fire on the last step rather than on the first, simulated time starts
 at dt instead of 0: the state that a monitor in the slot "end" records at time t = n dt is the state
 after n steps.
+
+What the groups compute is `circuits.model`'s; here is how they are wired, and when each acts.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from brian2 import (
+    BrianObjectException,
     Clock,
     Network,
     NeuronGroup,
@@ -29,9 +32,11 @@ from brian2 import (
 )
 from brian2.equations.equations import DIFFERENTIAL_EQUATION, Equations
 from brian2.stateupdaters.base import StateUpdateMethod
+from brian2.utils.stringtools import word_substitute
 
+from circuits import rules
+from circuits.errors import EngineError, ParameterError
 from circuits.lift import FloatArray
-from circuits.rules import SPARK
 
 if TYPE_CHECKING:
     from circuits.base import Circuit
@@ -46,7 +51,6 @@ carry : integer (shared)           # 1: they carry over now
 """
 
 EXCITATORY = """
-dh/dt = gain*(drive - sqrt_alpha*b - inhibition)/tau_h : 1
 drive : 1                          # W x, once per presentation
 inhibition : 1                     # V^T u, every step
 b : 1
@@ -60,7 +64,6 @@ restart : integer (linked)
 """
 
 INHIBITORY = """
-du/dt = (excitation - u)/tau_u : 1
 excitation : 1                     # V h, every step
 u_before : 1
 u_rest : 1
@@ -70,9 +73,8 @@ carry : integer (linked)
 """
 
 LATERAL = """
-dV/dt = (u_post*h_pre - V)/tau_V : 1 (clock-driven)
-inhibition_pre = V*u_post : 1 (summed)
-excitation_post = V*h_pre : 1 (summed)
+inhibition_pre = V*{u}_post : 1 (summed)
+excitation_post = V*{h}_pre : 1 (summed)
 tau_V : second (shared)
 """
 
@@ -91,16 +93,13 @@ net_post = w*h_pre : 1 (summed)
 w : 1
 learned : integer (shared)         # presentations learned from
 running : 1 (shared)               # 1: w is the running mean of y h
-rate : 1 (shared)                  # a constant rate on top of that
+constant_rate : 1 (shared)         # a constant rate on top of that
+rate : 1 (shared)                  # the rate of this presentation
 """
 
-NONLINEARITY = {"clip": "y = clip(mu*net + z, -1, 1)", "tanh": "y = tanh(mu*net + z)"}
-
-LEARN_FEEDFORWARD = "W += eta_post*(h_post*x_pre - W)"
-LEARN_BIAS = "b += eta*(sqrt_alpha*h - b)"
-LEARN_CLASSIFIER = """
+RATE = """
 learned += 1
-w += (running/learned + rate)*(y_post*h_pre - w)
+rate = running/learned + constant_rate
 """
 
 # A stream is looked up by its row, not by the time: "time" is the row in microseconds. So what is
@@ -113,28 +112,35 @@ carry = (1 - reset)*int(presentation < n_presentations)
 x = input_stream(presentation*usecond, i)
 """
 LOAD_LABEL = "z = label_stream(presentation*usecond, i)"
-RESTART_H = """
-h = restart*h_rest + (1 - restart)*h
-drive = 0
-"""
-# What carries over keeps a spark of inhibition (`rules.carry_over`).
-RESTART_U = f"u = restart*u_rest + (1 - restart)*clip(u, {SPARK}*carry*u_rest, inf)"
-RESTART_V = f"""
-V_rest = u_rest_post*h_rest_pre
-V = restart_pre*V_rest + (1 - restart_pre)*clip(V, {SPARK}*carry_post*V_rest, inf)
-"""
 SUM_DRIVE = "drive_post += W*x_pre"
 
 # Places in the schedule. Brian2 sorts by (slot, order, name); these make the name irrelevant.
-# Slot "groups", every step: all sums, then V, then h and u, so that each sees the others' old
-# values. Then, on the last step, the readout.
-SUMS, LATERAL_STEP, RATE_STEP, NET, ANSWER = range(5)
+# Slot "groups", every step: the model's `each_step`, from order 0 on, with a delay line moving just
+# before the rates do. Then, on the last step, the readout.
+NET, ANSWER = 10, 11
 # Slot "end", on the last step: record, learn, take snapshots, load what comes next.
 RECORD, LEARN, SNAPSHOT, LOAD_X, LOAD_Z, RESTART, DRIVE = range(7)
 
 
+class CircuitNetwork(Network):  # type: ignore[misc]
+    """A network that only its circuit runs."""
+
+    driven = False
+    """Whether the circuit is running it now."""
+
+    def run(self, *arguments: Any, **options: Any) -> None:
+        """Refused to anybody but the circuit."""
+        if not self.driven:
+            raise EngineError(
+                "a circuit's network is run by circuit.run(points, labels), which shows it the "
+                "points; network.run would not"
+            )
+        super().run(*arguments, **options)
+
+
 class ProjectedEuler(StateUpdateMethod):  # type: ignore[misc]
-    """Forward Euler, then projection onto the non-negative numbers: x <- [x + dt f(x)]_+.
+    """Forward Euler, then projection of h, u and V onto the non-negative numbers:
+    x <- [x + dt f(x)]_+, with noise x <- [x + dt f(x) + sqrt(dt) g(x) n]_+ (Euler-Maruyama).
 
     All right-hand sides are evaluated before any variable is written.
     """
@@ -144,12 +150,17 @@ class ProjectedEuler(StateUpdateMethod):  # type: ignore[misc]
     ) -> str:
         """The abstract code of one step."""
         moved, written = [], []
+        noise = {name: f"_sample_{name}" for name in sorted(equations.stochastic_variables)}
+        # dt f + sqrt(dt) g n = dt (f + g xi) with xi = n / sqrt(dt)
+        samples = [f"{sample} = randn()/sqrt(dt)" for sample in noise.values()]
         for equation in equations.ordered:
             if equation.type == DIFFERENTIAL_EQUATION:
                 name = equation.varname
-                moved.append(f"_{name} = {name} + dt*({equation.expr})")
-                written.append(f"{name} = clip(_{name}, 0, inf)")
-        return "\n".join(moved + written)
+                slope = word_substitute(str(equation.expr), noise)
+                moved.append(f"_{name} = {name} + dt*({slope})")
+                projected = f"clip(_{name}, 0, inf)" if name in "huV" else f"_{name}"
+                written.append(f"{name} = {projected}")
+        return "\n".join(samples + moved + written)
 
 
 class AllToAll(Synapses):  # type: ignore[misc]
@@ -158,11 +169,6 @@ class AllToAll(Synapses):  # type: ignore[misc]
     instead of looking up both ends of every synapse."""
 
     all_to_all = True
-
-    def __init__(self, source: NeuronGroup, target: NeuronGroup, model: str, **kwds: Any) -> None:
-        super().__init__(source, target, model, **kwds)
-        pre, post = np.arange(source.N), np.arange(target.N)
-        self.connect(i=np.tile(pre, target.N), j=np.repeat(post, source.N))
 
 
 class PresentationClock(Clock):  # type: ignore[misc]
@@ -183,56 +189,157 @@ class PresentationClock(Clock):  # type: ignore[misc]
         return np.int64(-(-round(target_t / self._step_) // self._steps))
 
 
-def build_network(circuit: Circuit, chunk: int, name: str = "circuit") -> Network:
+def build_network(circuit: Circuit, chunk: int, name: str = "circuit") -> CircuitNetwork:
     """The circuit's groups and synapses, with zero weights and streams of ``chunk`` rows."""
-    p, lift = circuit.parameters, circuit.lift
-    step = Clock(dt=p.dt_ * second, name="step_clock")
-    show = PresentationClock(step, p.steps_per_presentation, "presentation_clock")
-    streams = stream_arrays(
-        np.zeros((chunk, lift.n_inputs)), np.zeros((chunk, p.n_readouts)), chunk
-    )
+    try:
+        return _Builder(circuit, chunk).network(name)
+    except (BrianObjectException, SyntaxError, TypeError, ValueError, KeyError) as error:
+        if not circuit.model.changes():
+            raise
+        raise ParameterError(f"Brian2 refuses this model: {error}") from error
 
-    inputs = NeuronGroup(lift.n_inputs, INPUTS, clock=show, name="inputs", namespace=streams)
-    rates = {"method": ProjectedEuler(), "clock": step, "order": RATE_STEP, "namespace": {}}
-    excitatory = NeuronGroup(p.n_tiles, EXCITATORY, name="excitatory", **rates)
-    inhibitory = NeuronGroup(p.n_interneurons, INHIBITORY, name="inhibitory", **rates)
-    readout = NeuronGroup(p.n_readouts, READOUT, clock=show, name="readout", namespace=streams)
-    for group in (excitatory, inhibitory):
-        group.restart = linked_var(inputs, "restart")
-    inhibitory.carry = linked_var(inputs, "carry")
-    readout.presentation = linked_var(inputs, "presentation")
 
-    synapses = {"clock": step, "namespace": {}, "order": LATERAL_STEP}
-    lateral = AllToAll(
-        excitatory, inhibitory, LATERAL, method=ProjectedEuler(), name="lateral", **synapses
-    )
-    feedforward = AllToAll(inputs, excitatory, FEEDFORWARD, name="feedforward", **synapses)
-    classifier = AllToAll(excitatory, readout, CLASSIFIER, name="classifier", **synapses)
-    for updater in lateral.summed_updaters.values():
-        updater.order = SUMS
-    classifier.summed_updaters["net_post"].order = NET
+class _Builder:
+    """Makes the objects of a network, one after the other."""
 
-    def on(group: Any, code: str, label: str, slot: str, order: int) -> None:
-        group.run_regularly(code, clock=show, when=slot, order=order, name=f"{group.name}_{label}")
+    def __init__(self, circuit: Circuit, chunk: int) -> None:
+        self.circuit, self.model, self.p = circuit, circuit.model, circuit.parameters
+        self.step = Clock(dt=self.p.dt_ * second, name="step_clock")
+        self.show = PresentationClock(
+            self.step, self.p.steps_per_presentation, "presentation_clock"
+        )
+        self.streams = stream_arrays(
+            np.zeros((chunk, circuit.lift.n_inputs)), np.zeros((chunk, self.p.n_readouts)), chunk
+        )
+        self.lines = [name.split(".") for name in self.model.delay_line(self.p)]
 
-    on(excitatory, "h_before = h", "remember", "start", 0)
-    on(inhibitory, "u_before = u", "remember", "start", 0)
-    on(readout, NONLINEARITY[p.readout], "answer", "groups", ANSWER)
-    on(feedforward, LEARN_FEEDFORWARD, "learn", "end", LEARN)
-    on(excitatory, LEARN_BIAS, "learn", "end", LEARN)
-    on(classifier, LEARN_CLASSIFIER, "learn", "end", LEARN)
-    on(inputs, LOAD_INPUT, "load", "end", LOAD_X)
-    on(readout, LOAD_LABEL, "load", "end", LOAD_Z)
-    on(excitatory, RESTART_H, "restart", "end", RESTART)
-    on(inhibitory, RESTART_U, "restart", "end", RESTART)
-    on(lateral, RESTART_V, "restart", "end", RESTART)
-    on(feedforward, SUM_DRIVE, "drive", "end", DRIVE)
-    groups = inputs, excitatory, inhibitory, readout, lateral, feedforward, classifier
-    network = Network(*groups, name=name)
-    for group in groups:
-        group._network = network.id  # or Brian2 complains of a circuit that is never run
-        group.add_to_magic_network = False  # a user's run() is about the user's objects
-    return network
+    def network(self, name: str) -> CircuitNetwork:
+        """All of it."""
+        self._make_groups()
+        self._make_synapses()
+        self._schedule()
+        groups: list[Any] = [self.inputs, self.excitatory, self.inhibitory, self.readout]
+        groups += [self.lateral, self.feedforward, self.classifier]
+        network = CircuitNetwork(*groups, name=name)
+        for group in groups:
+            group._network = network.id  # or Brian2 complains of a circuit that is never run
+            group.add_to_magic_network = False  # a user's run() is about the user's objects
+        return network
+
+    def _make_groups(self) -> None:
+        p, names = self.p, {**self.model.namespace}
+        order = self.model.each_step.index("rates") * 2
+        rates = {"method": ProjectedEuler(), "clock": self.step, "order": order}
+        self.inputs = NeuronGroup(
+            self.circuit.lift.n_inputs,
+            INPUTS,
+            clock=self.show,
+            name="inputs",
+            namespace=names | self.streams,
+        )
+        self.excitatory = NeuronGroup(
+            p.n_tiles,
+            _equations(self.model.excitatory.brian2, "h", EXCITATORY + self._past("excitatory")),
+            name="excitatory",
+            namespace=dict(names),
+            **rates,
+        )
+        self.inhibitory = NeuronGroup(
+            p.n_interneurons,
+            _equations(self.model.inhibitory.brian2, "u", INHIBITORY + self._past("inhibitory")),
+            name="inhibitory",
+            namespace=dict(names),
+            **rates,
+        )
+        self.readout = NeuronGroup(
+            p.n_readouts, READOUT, clock=self.show, name="readout", namespace=names | self.streams
+        )
+        for group in (self.excitatory, self.inhibitory):
+            group.restart = linked_var(self.inputs, "restart")
+        self.inhibitory.carry = linked_var(self.inputs, "carry")
+        self.readout.presentation = linked_var(self.inputs, "presentation")
+
+    def _past(self, group: str) -> str:
+        """Declarations of the rates on their way."""
+        return "".join(f"{name} : 1\n" for owner, name in self.lines if owner == group)
+
+    def _make_synapses(self) -> None:
+        h, u = (line[1] for line in self.lines[-2:]) if self.lines else ("h", "u")
+        lateral = _equations(self.model.lateral.brian2, "V", LATERAL.format(h=h, u=u))
+        self.lateral = self._connect(
+            "lateral", self.excitatory, self.inhibitory, lateral, ProjectedEuler()
+        )
+        self.feedforward = self._connect("feedforward", self.inputs, self.excitatory, FEEDFORWARD)
+        self.classifier = self._connect("classifier", self.excitatory, self.readout, CLASSIFIER)
+        for updater in self.lateral.summed_updaters.values():
+            updater.order = self.model.each_step.index("sums") * 2
+        self.classifier.summed_updaters["net_post"].order = NET
+
+    def _connect(
+        self, name: str, source: Any, target: Any, equations: Any, method: Any = None
+    ) -> Synapses:
+        """Synapses between all pairs, or those of the model's mask, numbered by (post, pre)."""
+        mask = self.model.mask(name)
+        options = {"clock": self.step, "order": self.model.each_step.index("lateral") * 2}
+        options |= {"namespace": {**self.model.namespace}, "name": name}
+        if method is not None:
+            options["method"] = method
+        kind = AllToAll if mask is None else Synapses
+        synapses = kind(source, target, equations, **options)
+        pairs = np.ones((target.N, source.N), bool) if mask is None else mask
+        post, pre = np.nonzero(pairs)
+        synapses.connect(i=pre, j=post)
+        return synapses
+
+    def _schedule(self) -> None:
+        """Which code runs when, besides the equations."""
+        model = self.model
+
+        def on(group: Any, code: str, label: str, slot: str, order: int, clock: Clock) -> None:
+            name = f"{group.name}_{label}"
+            group.run_regularly(code, clock=clock, when=slot, order=order, name=name)
+
+        def last(group: Any, code: str, label: str, slot: str, order: int) -> None:
+            on(group, code, label, slot, order, self.show)
+
+        last(self.excitatory, "h_before = h", "remember", "start", 0)
+        last(self.inhibitory, "u_before = u", "remember", "start", 0)
+        restart = {"h": rules.RESTART_H, "u": rules.RESTART_U}
+        for group, rate in ((self.excitatory, "h"), (self.inhibitory, "u")):
+            line = [name for owner, name in self.lines if owner == group.name]
+            if line:
+                moves = zip(reversed(line), [*reversed(line[:-1]), rate], strict=True)
+                move = "\n".join(f"{to} = {source}" for to, source in moves)
+                on(
+                    group,
+                    move,
+                    "transmit",
+                    "groups",
+                    model.each_step.index("rates") * 2 - 1,
+                    self.step,
+                )
+            restart[rate] += "".join(
+                f"\n{name} = restart*{rate}_rest + (1 - restart)*{name}" for name in line
+            )
+        last(self.readout, model.answer(self.p).brian2, "answer", "groups", ANSWER)
+        if model.learns:
+            last(self.feedforward, model.feedforward.brian2, "learn", "end", LEARN)
+            last(self.excitatory, model.bias.brian2, "learn", "end", LEARN)
+            last(self.classifier, RATE + model.classifier.brian2, "learn", "end", LEARN)
+        last(self.inputs, LOAD_INPUT, "load", "end", LOAD_X)
+        last(self.readout, LOAD_LABEL, "load", "end", LOAD_Z)
+        last(self.excitatory, restart["h"] + "\ndrive = 0", "restart", "end", RESTART)
+        last(self.inhibitory, restart["u"], "restart", "end", RESTART)
+        last(self.lateral, rules.RESTART_V, "restart", "end", RESTART)
+        last(self.feedforward, SUM_DRIVE, "drive", "end", DRIVE)
+
+
+def _equations(text: str, variable: str, wiring: str) -> Equations:
+    """A group's equations: the model's, and what connects the group to the others."""
+    own = Equations(text)
+    if variable not in own.diff_eq_names:
+        raise ParameterError(f"the equations of {variable} must have d{variable}/dt, got: {text}")
+    return own + Equations(wiring)
 
 
 def follow_readout(network: Network, every_step: bool) -> None:

@@ -37,7 +37,7 @@ _PER_SECOND = {"s": 1.0, "second": 1.0, "ms": 1e3, "msecond": 1e3, "us": 1e6, "u
 _DURATION = re.compile(r"\s*([-+]?[0-9.]+(?:[eE][-+]?[0-9]+)?)\s*\*?\s*([a-z]+)\s*")
 
 
-def _seconds(value: Any) -> float:
+def seconds(value: Any) -> float:
     """Seconds from a Brian2 time or from text such as "8 ms"; a bare number is refused."""
     dimensions = getattr(value, "dim", None)
     if dimensions is not None:
@@ -59,7 +59,7 @@ def format_seconds(value: float) -> str:
     """
     for unit in ("ms", "us", "s"):
         text = f"{value * _PER_SECOND[unit]:.15g} {unit}"
-        if _seconds(text) == value:
+        if seconds(text) == value:
             return text
     return f"{value!r} s"
 
@@ -68,7 +68,7 @@ def _duration_field(seconds: float, name: str) -> Any:
     return Field(default=seconds, alias=name, gt=0, allow_inf_nan=False, validate_default=False)
 
 
-Duration = Annotated[float, BeforeValidator(_seconds), PlainSerializer(format_seconds)]
+Duration = Annotated[float, BeforeValidator(seconds), PlainSerializer(format_seconds)]
 
 
 class CircuitParameters(BaseModel):

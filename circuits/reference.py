@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from circuits import rules
-from circuits.base import Circuit, CircuitState, Task, relative_change
+from circuits.base import Circuit
 from circuits.errors import ParameterError
 from circuits.lift import FloatArray, SphereLift
+from circuits.model import CircuitModel
 from circuits.parameters import CircuitParameters
+from circuits.rules import Rule
+from circuits.state import CircuitState, Task, relative_change
 
 
 class ReferenceCircuit(Circuit):
@@ -22,6 +25,8 @@ class ReferenceCircuit(Circuit):
     settling
         "dynamics" takes the S steps of every presentation one by one, as the Brian2 circuit does;
         "exact" jumps to where they lead (`rules.fixed_point`).
+    model
+        Equations and rules; each must have a NumPy function.
     """
 
     def __init__(
@@ -30,17 +35,19 @@ class ReferenceCircuit(Circuit):
         lift: SphereLift,
         *,
         settling: Literal["dynamics", "exact"] = "dynamics",
+        model: CircuitModel | None = None,
         tile_centers: ArrayLike | None = None,
     ) -> None:
         if settling not in ("dynamics", "exact"):
             raise ParameterError(f"settling must be 'dynamics' or 'exact', got {settling!r}")
-        super().__init__(parameters, lift, tile_centers=tile_centers)
+        super().__init__(parameters, lift, model=model, tile_centers=tile_centers)
+        self.model.require_numpy(parameters)
+        if settling == "exact":
+            self.model.require_closed_form()
         self.settling = settling
         self.engine = "reference" if settling == "dynamics" else "exact"
 
     def _advance(self, state: CircuitState, task: Task) -> dict[str, FloatArray]:
-        p = self.parameters
-        mu = np.array(p.mu_per_readout)
         out: dict[str, list[FloatArray]] = {}
 
         def store(name: str, value: FloatArray) -> None:
@@ -51,33 +58,39 @@ class ReferenceCircuit(Circuit):
             for done, (x, z) in enumerate(zip(task.x, task.z, strict=True)):
                 a = rules.drive(state.W, state.b, x, self.alpha)
                 change, traces = self._settle(state, a, task.record)
-                h = state.h
-                y = rules.readout(state.w, h, z, mu, p.readout)
+                h, y = state.h, self._answer(state, state.h, z)
                 for name, value in (("h", h), ("u", state.u), ("y", y)):
                     store(name, value)
                 store("change", np.array(change))
-                if task.record:
+                if "y" in task.record:
                     # With w fixed through the presentation y follows from the trace of h.
-                    if "y" in task.record:
-                        traces["y"] = np.array(
-                            [rules.readout(state.w, row, z, mu, p.readout) for row in traces["h"]]
-                        )
-                    for name in task.record:
-                        store(f"{name}_trace", traces[name])
+                    traces["y"] = np.array([self._answer(state, row, z) for row in traces["h"]])
+                for name in task.record:
+                    store(f"{name}_trace", traces[name])
                 if task.learn:
-                    rate = 1 / (state.learned + 1)
-                    if p.readout_rate != "running_mean":
-                        rate = float(p.readout_rate)
-                    state.w = rules.learn_classifier(state.w, y, h, rate)
-                    state.W = rules.learn_feedforward(state.W, h, x, p.learning_rate)
-                    state.b = rules.learn_bias(state.b, h, self.alpha, p.learning_rate)
-                    state.learned += 1
+                    self._learn(state, x, y)
                 if task.snapshots:
                     for name in ("W", "b", "w"):
                         store(f"{name}_snapshots", getattr(state, name))
                 state.shown += 1
                 task.report(done + 1)
         return {name: np.array(values) for name, values in out.items()}
+
+    def _answer(self, state: CircuitState, h: FloatArray, z: FloatArray) -> FloatArray:
+        p = self.parameters
+        return _run(self.model.answer(p), state.w @ h, z, np.array(p.mu_per_readout))
+
+    def _learn(self, state: CircuitState, x: FloatArray, y: FloatArray) -> None:
+        """One presentation's learning, from the settled h: w, W and b together."""
+        p, model = self.parameters, self.model
+        state.learned += 1
+        if not model.learns:
+            return
+        rate = 1 / state.learned if p.readout_rate == "running_mean" else float(p.readout_rate)
+        h, eta = state.h, p.learning_rate
+        state.w = model.masked("classifier", _run(model.classifier, state.w, y, h, rate))
+        state.W = model.masked("feedforward", _run(model.feedforward, state.W, h, x, eta))
+        state.b = _run(model.bias, state.b, h, self.alpha, eta)
 
     def _settle(
         self, state: CircuitState, a: FloatArray, record: tuple[str, ...]
@@ -94,24 +107,63 @@ class ReferenceCircuit(Circuit):
                 for name in ("h", "u", "V")
                 if record
             }
-        if p.reset:
-            state.h, state.u, state.V = rules.rest(p.n_tiles, p.n_interneurons, self.gain)
-        else:
-            state.u, state.V = rules.carry_over(state.u, state.V, self.gain)
+        line = self.model.delay_line(p)
+        self._restart(state, line)
         path = []
-        h, u, V = state.h, state.u, state.V
-        before = h, u
+        before = state.h, state.u
         gamma = self.gamma
         for _ in range(steps):
-            before = h, u
-            h, u, V = rules.step(h, u, V, a, gamma)
+            before = state.h, state.u
+            self._step(state, a, gamma, line)
             if record:
-                path.append((h, u, V))
-        state.h, state.u, state.V = h, u, V
+                path.append((state.h, state.u, state.V))
         traces = {
             name: np.array(rows)
             for name, rows in zip(
                 ("h", "u", "V") if path else (), zip(*path, strict=True), strict=True
             )
         }
-        return float(relative_change(before[0], h, before[1], u)), traces
+        return float(relative_change(before[0], state.h, before[1], state.u)), traces
+
+    def _restart(self, state: CircuitState, line: list[str]) -> None:
+        """h, u and V, and the rates on their way, as a presentation starts."""
+        p = self.parameters
+        h, u, V = rules.rest(p.n_tiles, p.n_interneurons, self.gain)
+        if p.reset:
+            state.h, state.u = h, u
+        else:
+            state.u, V = rules.carry_over(state.u, state.V, u, V)
+        state.V = self.model.masked("lateral", V)
+        for name in line:
+            if p.reset or name not in state.extra:
+                state.extra[name] = state.h if ".h_" in name else state.u
+
+    def _step(
+        self,
+        state: CircuitState,
+        a: FloatArray,
+        gamma: tuple[float, float, float],
+        line: list[str],
+    ) -> None:
+        """One step of the model, in the model's order (`CircuitModel.each_step`)."""
+        model = self.model
+        gamma_h, gamma_u, gamma_V = gamma
+        h_seen = state.extra[line[-2]] if line else state.h
+        u_seen = state.extra[line[-1]] if line else state.u
+        inhibition, excitation = u_seen @ state.V, state.V @ h_seen
+        for what in model.each_step:
+            if what == "lateral":
+                V = _run(model.lateral, state.V, state.u, state.h, gamma_V)
+                state.V = model.masked("lateral", V)
+            elif what == "rates":
+                if line:
+                    moved = [state.h, state.u, *(state.extra[name] for name in line[:-2])]
+                    state.extra |= dict(zip(line, moved, strict=True))
+                state.h = _run(model.excitatory, state.h, a, inhibition, gamma_h)
+                state.u = _run(model.inhibitory, state.u, excitation, gamma_u)
+
+
+def _run(rule: Rule, *values: Any) -> FloatArray:
+    """What a rule's NumPy function gives; `CircuitModel.require_numpy` saw that it has one."""
+    assert rule.numpy is not None
+    return np.asarray(rule.numpy(*values), dtype=float)

@@ -23,9 +23,11 @@ import numpy as np
 from tqdm import tqdm
 
 from circuits import CircuitParameters, ManifoldCircuit, ReferenceCircuit
-from circuits.base import CHUNK, Circuit, Task, versions
+from circuits.base import CHUNK, Circuit
+from circuits.dataset import versions
 from circuits.engines import cache
 from circuits.errors import EngineError
+from circuits.state import Task
 from simulations.datasets import MOONS_LIFT, two_moons
 
 SIZES = ((40, 4), (200, 8), (200, 1), (1000, 8))
@@ -159,8 +161,8 @@ times = [time.time()]
 import numpy
 times.append(time.time())
 from circuits import CircuitParameters, ManifoldCircuit, SphereLift
-from circuits.base import Task
-from circuits.engines import StandaloneEngine
+from circuits.engines.standalone import StandaloneEngine
+from circuits.state import Task
 times.append(time.time())
 points = numpy.random.default_rng(0).uniform(0, 0.5, (40, 2))
 lift = SphereLift((0.5, 0.25), 3.0)

@@ -8,8 +8,9 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from circuits.base import Circuit, CircuitState, Task
+from circuits.base import Circuit
 from circuits.lift import FloatArray
+from circuits.state import CircuitState, Task
 
 
 @njit(fastmath=True, cache=True)  # type: ignore[untyped-decorator]

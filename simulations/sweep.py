@@ -20,7 +20,7 @@ import xarray as xr
 from tqdm import tqdm
 
 from circuits import CircuitParameters, results
-from circuits.base import versions
+from circuits.dataset import versions
 from circuits.errors import InputError, UnsettledWarning
 from simulations.experiments import get_experiment
 from simulations.experiments.experiment import Claim, Config, Report

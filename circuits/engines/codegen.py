@@ -1,9 +1,9 @@
 """From the Brian2 network to C++: a standalone device whose programs can be run many times.
 
 Brian2's own standalone device is one object per process and compiles values, duration and time
-step into the program. A `CircuitDevice` belongs to one circuit, and its program takes all of that
-when it starts. Its templates (in ``templates/``) replace Brian2's where knowing the connectivity
-pays.
+step into the program. A `CircuitDevice` makes one program of runtime objects, which takes all of
+that when it starts. Its templates (in ``templates/``) replace Brian2's where knowing the
+connectivity pays.
 """
 
 from __future__ import annotations
@@ -12,18 +12,19 @@ import re
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
-from copy import copy
 from importlib import import_module
 from pathlib import Path
 from threading import RLock
 from typing import Any
 
 import numpy as np
-from brian2 import BrianObject, Network, StateMonitor, prefs, second
+from brian2 import BrianObjectException, Network, PopulationRateMonitor, StateMonitor, prefs, second
 from brian2.core.variables import ArrayVariable, DynamicArrayVariable
 from brian2.devices.cpp_standalone.codeobject import CPPStandaloneCodeObject
 from brian2.devices.cpp_standalone.device import CPPStandaloneDevice, CPPWriter
 from brian2.devices.device import Device
+from brian2.monitors.spikemonitor import EventMonitor
+from brian2.synapses.synapses import SynapticPathway
 
 from circuits.errors import EngineError
 
@@ -32,7 +33,7 @@ brian_devices: Any = import_module("brian2.devices.device")
 
 # main() takes these before the initial values; DURATION is what Network::run is called with.
 READ_SCHEDULE = """
-if (args.size() < 4)
+if (args.size() < 5)
 {
     std::cerr << "run this program through manifold-circuit" << std::endl;
     return 2;
@@ -40,17 +41,27 @@ if (args.size() < 4)
 const int64_t first_step = std::stoll(args[0]), n_presentations = std::stoll(args[1]);
 const int64_t n_steps = std::stoll(args[2]);
 const double step = std::stod(args[3]);
-args.erase(args.begin(), args.begin() + 4);
+const unsigned long random_seed = std::stoul(args[4]);
+args.erase(args.begin(), args.begin() + 5);
 """
 APPLY_SCHEDULE = """
 _array_step_clock_dt[0] = step;
 _array_presentation_clock_dt[0] = n_steps*step;
 {network}.t = first_step*step;
+for (size_t i = 0; i < _random_generators.size(); i++)
+    _random_generators[i].seed(random_seed + i);
 """
 DURATION = "(double)(n_presentations*n_steps)*step"
 REPORT = "std::cout << completed << std::endl;"
 REPORT_PERIOD = 0.2
 
+RANDOM = re.compile(r"\b_(rand|randn|poisson|binomial\w*)\(")
+"""Functions in generated code that draw random numbers."""
+
+CARRIED = ("lastspike", "not_refractory", "lastupdate", "_lastindex")
+"""What goes on from one launch to the next although users cannot set it."""
+
+MONITORS = (StateMonitor, EventMonitor, PopulationRateMonitor)
 
 _TURN = RLock()
 
@@ -62,58 +73,56 @@ class CircuitCodeObject(CPPStandaloneCodeObject):  # type: ignore[misc]
 
 
 class CircuitDevice(CPPStandaloneDevice):  # type: ignore[misc]
-    """A standalone device of one circuit's own."""
+    """A standalone device that makes one program."""
 
     def code_object_class(self, codeobj_class: Any = None, fallback_pref: Any = None) -> Any:
         """The class of code objects; preferences for runtime targets do not apply."""
         return codeobj_class or CircuitCodeObject
 
-    def adopt(self, objects: list[BrianObject]) -> None:
-        """Take over variables that were made while another device was active, with their values.
-
-        This is what lets a user add a plain ``StateMonitor`` to a standalone circuit.
-        """
-        self._forget_the_dead()
-        for owner in objects:
-            for variable in owner.variables.values():
-                if not isinstance(variable, ArrayVariable) or variable in self.arrays:
-                    continue
-                value = np.array(variable.get_value())
-                variable.device = self
-                self.add_array(variable)
-                if not isinstance(variable, DynamicArrayVariable):  # those start empty
-                    self.init_with_zeros(variable, variable.dtype)
-                    if value.size:
-                        self.fill_with_array(variable, value)
-
-    def _forget_the_dead(self) -> None:
-        """Drop the variables of objects that a user has removed and let go."""
-        for variable in list(self.arrays):
-            try:
-                variable.owner.name  # noqa: B018 - a dead weak reference raises
-            except ReferenceError:
-                names = {self.arrays.pop(variable)}
-                for arrays in (self.dynamic_arrays, self.dynamic_arrays_2d):
-                    names.add(arrays.pop(variable, ""))
-                self.array_cache.pop(variable, None)
-                for items in (self.zero_arrays, self.arange_arrays):
-                    items[:] = [item for item in items if item[0] is not variable]
-                self.main_queue[:] = [item for item in self.main_queue if item[1][0] not in names]
-
     @contextmanager
-    def rollback(self) -> Iterator[None]:
-        """Forget afterwards what was made inside: the same network can be generated again, with
-        other monitors, and owes nothing to those that are gone."""
-        names = ["main_queue", "static_arrays", "arrays", "dynamic_arrays", "dynamic_arrays_2d"]
-        names += ["zero_arrays", "arange_arrays", "array_cache", "code_objects", "networks"]
-        names += ["timed_arrays", "clocks", "synapses"]
-        saved = {name: copy(getattr(self, name)) for name in names}
+    def hosting(self, network: Network) -> Iterator[None]:
+        """Take over a network of runtime objects for as long as its program is generated.
+
+        What shapes the network (sizes, who is connected to whom, delays) becomes part of the
+        program; all other values are zero in it and given to it when it starts.
+        """
+        moved: list[tuple[ArrayVariable, bool]] = []
+        time, objects = network.t_, network.sorted_objects
+        owners = [*objects, *{id(item.clock): item.clock for item in objects}.values()]
         try:
+            for owner in owners:
+                if isinstance(owner, SynapticPathway):
+                    owner._pushspikes_codeobj = None  # made once, for another device or program
+                for variable in getattr(owner, "variables", {}).values():
+                    if isinstance(variable, ArrayVariable) and variable not in self.arrays:
+                        moved.append((variable, variable.read_only))
+                        self._host(variable)
+            network.t_ = 0.0
             yield
         finally:
-            for name, value in saved.items():
-                setattr(self, name, value)
-            self.run_args_applied: bool = False
+            network.t_ = time
+            for variable, read_only in moved:
+                variable.device, variable.read_only = runtime_device(), read_only
+            for owner in owners:
+                if isinstance(owner, SynapticPathway):
+                    owner._pushspikes_codeobj = None
+
+    def _host(self, variable: ArrayVariable) -> None:
+        value = np.array(variable.get_value())
+        variable.device = self
+        self.add_array(variable)
+        recorded = isinstance(variable.owner, MONITORS) and variable.name != "_indices"
+        if isinstance(variable, DynamicArrayVariable) and recorded:
+            return  # starts empty
+        self.init_with_zeros(variable, variable.dtype)
+        given = not variable.read_only or variable.name in CARRIED
+        structural = variable.name == "delay" or not (given or recorded)
+        if structural and value.size and variable.name != "_spikespace":
+            self.fill_with_array(variable, value)
+        else:
+            self.array_cache[variable] = value
+        if variable.name in CARRIED:
+            variable.read_only = False
 
     def write_program(self, network: Network, directory: Path) -> None:
         """Generate the program of a network: one translation unit, ``main.cc``."""
@@ -121,7 +130,10 @@ class CircuitDevice(CPPStandaloneDevice):  # type: ignore[misc]
             (directory / name).mkdir()
         self.code_lines["before_start"] = [READ_SCHEDULE]
         self.code_lines["before_network_run"] = [APPLY_SCHEDULE.format(network=network.name)]
-        network.run(1 * second, report=REPORT, report_period=REPORT_PERIOD * second, namespace={})
+        with driving(network):
+            network.run(
+                1 * second, report=REPORT, report_period=REPORT_PERIOD * second, namespace={}
+            )
         _, lines = next(args for func, args in reversed(self.main_queue) if func == "run_network")
         call = next(i for i, line in enumerate(lines) if f"{network.name}.run(" in line)
         lines[call] = lines[call].replace("run(1.0,", f"run({DURATION},")
@@ -161,17 +173,21 @@ class CircuitDevice(CPPStandaloneDevice):  # type: ignore[misc]
         return "".join(f'#include "{name}"\n' for name in sorted(self.writer.source_files))
 
     def manifest(self, monitors: dict[str, StateMonitor]) -> dict[str, Any]:
-        """What a launcher needs to know of the program: types and files of its variables."""
+        """What a launcher needs to know of the program: types and files of its variables, which of
+        them it can be given, and whether it draws random numbers."""
+        own = {id(monitor) for monitor in monitors.values()}
         variables = {
             f"{variable.owner.name}.{variable.name}": {
                 "type": np.dtype(variable.dtype).name,
                 "file": self.get_array_filename(variable),
+                "given": not variable.read_only,
             }
             for variable in self.arrays
-            if hasattr(variable.owner, "name")
+            if hasattr(variable.owner, "name") and id(variable.owner) not in own
         }
         return {
             "variables": variables,
+            "random": any(RANDOM.search(str(item.code)) for item in self.code_objects.values()),
             "results": {
                 name: {
                     column: self.get_array_filename(monitor.variables[column])
@@ -180,6 +196,29 @@ class CircuitDevice(CPPStandaloneDevice):  # type: ignore[misc]
                 for name, monitor in monitors.items()
             },
         }
+
+
+def runtime_device() -> Device:
+    """Brian2's device of objects that run in Python."""
+    return brian_devices.runtime_device
+
+
+@contextmanager
+def driving(network: Network) -> Iterator[None]:
+    """Let a circuit's network run; errors that Brian2 has with it become one sentence."""
+    network.driven = True
+    try:
+        yield
+    except (BrianObjectException, NotImplementedError) as error:
+        cause: BaseException = error
+        while cause.__cause__ is not None:
+            cause = cause.__cause__
+        raise EngineError(
+            f"Brian2 cannot run the circuit's network: {error} {cause} (names that an object's "
+            "code uses go into its namespace=)"
+        ) from error
+    finally:
+        network.driven = False
 
 
 @contextmanager
@@ -193,6 +232,8 @@ def using(device: Device | None = None, target: str | None = None) -> Iterator[N
         brian_devices.active_device = device or brian_devices.runtime_device
         try:
             if device is not None and device.defaultclock is None:
+                # Objects without a clock of their own run on the user's default clock.
+                device.defaultclock = brian_devices.runtime_device.defaultclock
                 device.activate(build_on_run=False)
             if target is not None:
                 prefs["codegen.target"] = target

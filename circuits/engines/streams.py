@@ -3,31 +3,69 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from circuits import rules
-from circuits.base import relative_change
 from circuits.lift import FloatArray
+from circuits.state import relative_change
 
 if TYPE_CHECKING:
-    from circuits.base import Circuit, CircuitState, Task
+    from circuits.base import Circuit
+    from circuits.state import CircuitState, Task
+
+FINAL = {
+    "h": "excitatory",
+    "u": "inhibitory",
+    "V": "lateral",
+    "W": "feedforward",
+    "b": "excitatory",
+    "w": "classifier",
+}
+"""State variables and the objects of the network they belong to."""
+
+GROUPS = ("inputs", "excitatory", "inhibitory", "readout", "lateral", "feedforward", "classifier")
+"""The circuit's own objects."""
+
+COMPUTED = {
+    "inputs": ("x", "presentation", "n_presentations", "restart", "carry"),
+    "excitatory": ("drive", "inhibition", "h_before", "restart"),
+    "inhibitory": ("excitation", "u_before", "restart", "carry"),
+    "readout": ("net", "y", "z", "presentation"),
+    "classifier": ("learned", "rate"),
+}
+"""Variables that the circuit computes or loads by itself: whatever they are set to is gone."""
 
 
-def initial_values(circuit: Circuit, state: CircuitState, task: Task) -> dict[str, dict[str, Any]]:
+LEARNING = ("excitatory.eta", "classifier.running", "classifier.constant_rate")
+"""Rates that are zero while weights are frozen."""
+
+
+def initial_values(
+    circuit: Circuit,
+    state: CircuitState,
+    task: Task,
+    values_set: Mapping[str, FloatArray] = MappingProxyType({}),
+) -> dict[str, dict[str, Any]]:
     """Values of the network's variables at the start of a stream, by group and name (in SI units).
 
-    They include the first presentation, which no earlier one has loaded.
+    They include the first presentation, which no earlier one has loaded. ``values_set`` are
+    parameters that the user has set on the network instead.
     """
-    p = circuit.parameters
-    h, u, V = rules.rest(p.n_tiles, p.n_interneurons, circuit.gain)
-    rest_h, rest_u = h[0], u
+    p, model = circuit.parameters, circuit.model
+    h, u, _ = rules.rest(p.n_tiles, p.n_interneurons, circuit.gain)
+    rest_h = float(values_set.get("excitatory.h_rest", h)[0])
+    rest_u = values_set.get("inhibitory.u_rest", u)
+    h, u = np.full(p.n_tiles, rest_h), rest_u
+    V = np.asarray(np.outer(u, h), dtype=float)
     if not p.reset:
-        h, (u, V) = state.h, rules.carry_over(state.u, state.V, circuit.gain)
+        h, u, V = state.h, *rules.carry_over(state.u, state.V, u, V)
     eta = p.learning_rate if task.learn else 0.0
     running = p.readout_rate == "running_mean"
-    return {
+    values: dict[str, dict[str, Any]] = {
         "inputs": {
             "x": task.x[0],
             "presentation": 0,
@@ -40,23 +78,31 @@ def initial_values(circuit: Circuit, state: CircuitState, task: Task) -> dict[st
             "h": h,
             "b": state.b,
             "drive": state.W @ task.x[0],
-            "h_rest": float(rest_h),
+            "h_rest": rest_h,
             "gain": circuit.gain,
             "sqrt_alpha": math.sqrt(circuit.alpha),
             "eta": eta,
             "tau_h": p.tau_h_,
         },
         "inhibitory": {"u": u, "u_rest": rest_u, "tau_u": p.tau_u_},
-        "lateral": {"V": V.ravel(), "tau_V": p.tau_V_},
-        "feedforward": {"W": state.W.ravel()},
+        "lateral": {"V": model.packed("lateral", V), "tau_V": p.tau_V_},
+        "feedforward": {"W": model.packed("feedforward", state.W)},
         "readout": {"z": task.z[0], "mu": np.array(p.mu_per_readout)},
         "classifier": {
-            "w": state.w.ravel(),
+            "w": model.packed("classifier", state.w),
             "learned": state.learned,
             "running": float(task.learn and running),
-            "rate": 0.0 if running or not task.learn else float(p.readout_rate),
+            "constant_rate": 0.0 if running or not task.learn else float(p.readout_rate),
         },
     }
+    for name in model.delay_line(p):
+        rates = h if ".h_" in name else u
+        state.extra[name] = rates if p.reset else state.extra.get(name, rates)
+    for name, value in {**state.extra, **values_set}.items():
+        group, _, variable = name.partition(".")
+        if task.learn or name not in LEARNING:
+            values[group][variable] = value
+    return values
 
 
 def collect(
@@ -68,26 +114,32 @@ def collect(
 ) -> dict[str, FloatArray]:
     """Update ``state`` after a stream and return its results.
 
-    ``final`` holds h, u, V, W, b and w at the end; ``recorded`` the monitors' columns as
-    (time, element), by the result they belong to.
+    ``final`` holds the variables at the end as "group.variable"; ``recorded`` the monitors' columns
+    as (time, element), by the result they belong to.
     """
-    for name, value in final.items():
-        setattr(state, name, value.reshape(getattr(state, name).shape).copy())
+    shape = {name: getattr(state, name).shape for name in ("h", "u", "V", "W", "b", "w")}
+    shape["y"] = (circuit.parameters.n_readouts,)
+
+    def unpacked(name: str, values: FloatArray) -> FloatArray:
+        if name in ("V", "W", "w"):
+            return circuit.model.unpacked(FINAL[name], values, shape[name])
+        return values.reshape(*values.shape[:-1], *shape[name])
+
+    for name, group in FINAL.items():
+        setattr(state, name, unpacked(name, final[f"{group}.{name}"]).copy())
+    known = {f"{group}.{name}" for name, group in FINAL.items()}
+    state.extra = {name: value.copy() for name, value in final.items() if name not in known}
     state.shown += len(task.x)
     if task.learn:
         state.learned += len(task.x)
-    shape = {name: getattr(state, name).shape for name in ("h", "u", "V", "W", "b", "w")}
-    shape["y"] = (circuit.parameters.n_readouts,)
     arrays = {name: recorded[name][name] for name in ("h", "u", "y")}
     arrays["change"] = relative_change(
         *(recorded[name][name + suffix] for name in "hu" for suffix in ("_before", ""))
     )
     for name in task.record:
         trace = recorded[f"{name}_trace"][name]
-        arrays[f"{name}_trace"] = trace.reshape(len(task.x), -1, *shape[name])
+        arrays[f"{name}_trace"] = unpacked(name, trace.reshape(len(task.x), -1, trace.shape[-1]))
     if task.snapshots:
         for name in ("W", "b", "w"):
-            arrays[f"{name}_snapshots"] = recorded[f"{name}_snapshots"][name].reshape(
-                len(task.x), *shape[name]
-            )
+            arrays[f"{name}_snapshots"] = unpacked(name, recorded[f"{name}_snapshots"][name])
     return arrays

@@ -20,7 +20,9 @@
     }
     {% else %}
     const int _N = {{constant_or_scalar('N', variables['N'])}};
+    {% if owner.source is not defined %}
     #pragma GCC ivdep
+    {% endif %}
     for (int _idx = 0; _idx < _N; _idx++)
     {
         const size_t _vectorisation_idx = _idx;

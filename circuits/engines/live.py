@@ -1,0 +1,290 @@
+"""The Brian2 objects of a circuit as its user sees and changes them.
+
+They are ordinary runtime objects whatever the engine: what a user adds, sets or switches off is
+done to them at once, by Brian2's own rules. Before every stream the engine takes over what has
+changed; after it the objects show what the stream has done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from brian2 import BrianObject, Network
+from brian2.core.variables import ArrayVariable, DynamicArrayVariable
+from brian2.synapses.synapses import SynapticPathway
+
+from circuits.base import CHUNK
+from circuits.engines.codegen import CARRIED, MONITORS, runtime_device, using
+from circuits.engines.streams import COMPUTED, FINAL, GROUPS, initial_values
+from circuits.errors import EngineError, InputError
+from circuits.lift import FloatArray
+from circuits.network import build_network
+from circuits.state import CircuitState, Task
+
+if TYPE_CHECKING:
+    from circuits.engines.engine import Engine
+
+
+class LiveNetwork:
+    """A circuit's network, what is the circuit's in it, and what it showed last."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine, self.circuit = engine, engine.circuit
+        with using(target=engine.target):
+            self.network = build_network(self.circuit, CHUNK)
+        self._own = self._made = self._facts()
+        self._shown: dict[str, FloatArray] = {}
+
+    def extend(self, function: Callable[[Network], Any] | None) -> None:
+        """Let a user's function add to the network."""
+        if function is not None:
+            with using(target=self.engine.target):
+                added = function(self.network)
+                if added is not None:
+                    self.network.add(added)
+            self._made = self._facts()
+
+    @property
+    def changed_by_hand(self) -> bool:
+        """Whether objects were added, removed or altered since the network was made."""
+        return self._facts() != self._made
+
+    def _facts(self) -> dict[str, dict[str, Any]]:
+        return {item.name: _facts(item) for item in self.network.sorted_objects}
+
+    # What is in the network
+
+    @property
+    def added(self) -> list[BrianObject]:
+        """Objects that the user has added, with those they contain."""
+        return [item for item in self.network.sorted_objects if item.name not in self._own]
+
+    def variables(self, items: list[BrianObject]) -> Iterator[tuple[str, ArrayVariable]]:
+        """The array variables that objects own, as "object.variable"."""
+        seen = set()
+        for item in items:
+            for variable in getattr(item, "variables", {}).values():
+                if isinstance(variable, ArrayVariable) and id(variable) not in seen:
+                    seen.add(id(variable))
+                    if getattr(variable.owner, "name", None) == item.name:
+                        yield f"{item.name}.{variable.name}", variable
+
+    def extra(self) -> list[str]:
+        """Variables that the model or the user adds to the circuit's own groups."""
+        managed = set(self._shown)
+        groups = [self.network[name] for name in GROUPS]
+        return [
+            name
+            for name, variable in self.variables(groups)
+            if not (variable.read_only or name in managed or name.split(".")[1] in _computed(name))
+        ]
+
+    def changes(self) -> dict[str, Any]:
+        """What differs from the network as it was made, by kind."""
+        now = self._facts()
+        own = {name: facts for name, facts in now.items() if name in self._own}
+        switched = [name for name in own if own[name]["active"] != self._own[name]["active"]]
+        altered = [name for name in own if own[name] != self._own[name] and name not in switched]
+        return {
+            "objects added": sorted(set(now) - set(self._own)),
+            "objects removed": sorted(set(self._own) - set(now)),
+            "objects switched off": sorted(switched),
+            "objects altered": sorted(altered),
+        }
+
+    # Values
+
+    def show(self, state: CircuitState | None) -> None:
+        """Show the parameters and, if there is one, the state; remember what was shown."""
+        circuit = self.circuit
+        p = circuit.parameters
+        idle = Task(
+            np.zeros((1, circuit.lift.n_inputs)),
+            np.zeros((1, p.n_readouts)),
+            True,
+            (),
+            False,
+            lambda done: None,
+        )
+        shown = state.copy() if state is not None else _nothing(circuit)
+        values = initial_values(circuit, shown, idle, self.engine.values_set)
+        for name, group in FINAL.items():
+            value = getattr(shown, name)
+            values[group][name] = (
+                circuit.model.packed(group, value) if name in ("V", "W", "w") else value
+            )
+        for group, computed in COMPUTED.items():
+            for name in computed:
+                values[group].pop(name, None)
+        self.write(values)
+        names = [f"{group}.{name}" for group, named in values.items() for name in named]
+        self._remember(name for name in names if name not in shown.extra)
+
+    def write(self, values: dict[str, dict[str, Any]]) -> None:
+        """Set variables, by group and name, in SI units."""
+        for group, named in values.items():
+            for name, value in named.items():
+                self.network[group].variables[name].set_value(value)
+
+    def read(self, name: str) -> FloatArray:
+        """The value of "group.variable"."""
+        group, _, variable = name.partition(".")
+        return np.array(self.network[group].variables[variable].get_value())
+
+    def final(self) -> dict[str, FloatArray]:
+        """State and extra variables as they are now."""
+        names = [f"{group}.{name}" for name, group in FINAL.items()]
+        return {name: self.read(name) for name in [*names, *self.extra()]}
+
+    def receive(self, values: dict[str, FloatArray]) -> None:
+        """Take over the variables of a program that has ended; what its monitors recorded joins
+        what they had."""
+        for name, variable in self.variables(self.network.sorted_objects):
+            value = values[name]
+            if not isinstance(variable.owner, MONITORS):
+                if not variable.read_only or variable.name in CARRIED:
+                    variable.set_value(value)
+            elif isinstance(variable, DynamicArrayVariable):
+                had = np.array(variable.get_value())
+                if variable.ndim == 2:
+                    value = value.reshape(-1, had.shape[1])
+                    variable.resize((len(had) + len(value), had.shape[1]))
+                else:
+                    variable.resize(len(had) + len(value))
+                variable.get_value()[len(had) :] = value
+            elif variable.name in ("N", "count"):
+                variable.set_value(variable.get_value() + value)
+
+    def _remember(self, shown: Iterable[str]) -> None:
+        names = [*shown] + [
+            f"{group}.{name}"
+            for group, computed in COMPUTED.items()
+            for name in computed
+            if name in self.network[group].variables
+        ]
+        self._shown = {name: self.read(name) for name in names}
+
+    def take_changes(self, state: CircuitState) -> None:
+        """What the user has set since it was last shown: weights go into ``state``, parameters stay
+        set, and what would be overwritten is refused."""
+        self._check_objects()
+        p = self.circuit.parameters
+        for name, before in self._shown.items():
+            now = self.read(name)
+            if np.array_equal(now, before, equal_nan=True):
+                continue
+            group, _, variable = name.partition(".")
+            if variable in _computed(name):
+                raise InputError(
+                    f"{name} was set, but the circuit computes it anew: change the model, or add "
+                    "code of your own with run_regularly"
+                )
+            if name == "inputs.reset":
+                raise InputError(f"{name} was set: give reset to CircuitParameters instead")
+            if variable in ("h", "u", "V") and p.reset:
+                raise InputError(
+                    f"{name} was set, but h, u and V restart at every presentation: use "
+                    "CircuitParameters(reset=False), or set h_rest and u_rest"
+                )
+            if variable in FINAL and FINAL[variable] == group:
+                shape = getattr(state, variable).shape
+                if variable in ("V", "W", "w"):
+                    now = self.circuit.model.unpacked(group, now, shape)
+                setattr(state, variable, now.reshape(shape))
+            else:
+                self.engine.values_set[name] = now
+        for name in self.extra():
+            state.extra[name] = self.read(name)
+
+    def _check_objects(self) -> None:
+        """Refuse a network that the circuit cannot run any more."""
+        p = self.circuit.parameters
+        present = {item.name for item in self.network.objects}
+        for name in GROUPS:
+            if name not in present:
+                raise InputError(
+                    f"{name!r} was removed from the circuit's network: set its 'active' to False "
+                    "instead"
+                )
+        if self.network["excitatory"].clock.dt_ != p.dt_:
+            raise InputError(
+                f"the time step was set to {self.network['excitatory'].clock.dt}: give dt to "
+                "CircuitParameters instead"
+            )
+        for name, variable in self.variables(self.added):
+            if variable.device is not runtime_device():
+                raise EngineError(
+                    f"{name.split('.')[0]!r} was made for another Brian2 device: make it in a "
+                    "function given as extend=, or before set_device"
+                )
+
+    @contextmanager
+    def undoing(self) -> Iterator[None]:
+        """Put the user's objects back, and show the circuit's state, if what is inside fails."""
+        kept = [(variable, _kept(variable)) for _, variable in self.variables(self.added)]
+        queues = [
+            (item, item.queue._full_state() if item.queue is not None else None)
+            for item in self.added
+            if isinstance(item, SynapticPathway)
+        ]
+        extra = {name: self.read(name) for name in self.extra()}
+        shown = {name: self.read(name) for name in self._shown}
+        try:
+            yield
+        except BaseException:
+            for variable, value in kept:
+                _put_back(variable, value)
+            for item, queue in queues:
+                if item.queue is not None:
+                    item.queue._restore_from_full_state(queue)
+            for name, value in (extra | shown).items():
+                group, _, variable_name = name.partition(".")
+                self.network[group].variables[variable_name].set_value(value)
+            raise
+
+
+def _computed(name: str) -> tuple[str, ...]:
+    return COMPUTED.get(name.partition(".")[0], ())
+
+
+def _nothing(circuit: Any) -> CircuitState:
+    """A state of zeros, for a circuit that has none yet."""
+    p, n = circuit.parameters, circuit.lift.n_inputs
+    m, k, r = p.n_tiles, p.n_interneurons, p.n_readouts
+    return CircuitState(
+        W=np.zeros((m, n)),
+        b=np.zeros(m),
+        w=np.zeros((r, m)),
+        h=np.zeros(m),
+        u=np.zeros(k),
+        V=np.zeros((k, m)),
+    )
+
+
+def _kept(variable: ArrayVariable) -> Any:
+    """What it takes to put a variable back: a monitor's record only grows, so its length does."""
+    if isinstance(variable, DynamicArrayVariable) and isinstance(variable.owner, MONITORS):
+        return np.shape(variable.get_value())
+    return np.array(variable.get_value())
+
+
+def _put_back(variable: ArrayVariable, kept: Any) -> None:
+    if isinstance(kept, tuple):
+        variable.resize(kept if len(kept) == 2 else kept[0])
+    else:
+        variable.set_value(kept)
+
+
+def _facts(item: BrianObject) -> dict[str, Any]:
+    """What an object does, to see whether it was changed."""
+    code = getattr(item, "abstract_code", None) if type(item).__name__ == "CodeRunner" else None
+    return {
+        "active": item.active,
+        "when": (item.when, item.order),
+        "clock": id(item.clock),
+        "code": code,
+        "equations": str(getattr(item, "equations", "")),
+    }

@@ -1,0 +1,74 @@
+"""Brian2's own loop in Python."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from circuits.base import CHUNK
+from circuits.engines.engine import Engine
+from circuits.engines.streams import collect
+from circuits.lift import FloatArray
+from circuits.state import CircuitState, Task
+
+if TYPE_CHECKING:
+    from circuits.circuit import ManifoldCircuit
+
+
+class RuntimeEngine(Engine):
+    """Code objects in NumPy or Cython, called step by step."""
+
+    def __init__(self, circuit: ManifoldCircuit, target: str) -> None:
+        super().__init__(circuit)
+        self.target = target
+
+    @property
+    def has_network(self) -> bool:
+        """Always: the network is what runs."""
+        return True
+
+    def advance(self, state: CircuitState, task: Task) -> dict[str, FloatArray]:
+        """One ``network.run`` for the chunk."""
+        from brian2 import second
+
+        from circuits.engines.codegen import driving, using
+        from circuits.network import follow_readout, monitors, stream_arrays
+
+        live, network, p = self.live, self.live.network, self.circuit.parameters
+        with using(target=self.target):
+            # The step after those that were shown; a run that was interrupted stopped elsewhere.
+            network.t_ = (state.shown * p.steps_per_presentation + 1) * p.dt_
+            follow_readout(network, "y" in task.record)
+            live.write(self.values(state, task))
+            streams = stream_arrays(task.x, task.z, CHUNK)
+            for group in ("inputs", "readout"):
+                network[group].namespace.update(streams)
+            watching = monitors(network, task.record, task.snapshots)
+            network.add(*watching.values())
+            steps = len(task.x) * p.steps_per_presentation
+
+            def report(_elapsed: Any, completed: float, _start: Any, _duration: Any) -> None:
+                task.report(int(completed * len(task.x)))
+
+            try:
+                # Diverging rates overflow; the caller finds and names them.
+                with driving(network), np.errstate(over="ignore", invalid="ignore"):
+                    network.run(
+                        steps * p.dt_ * second,
+                        report=report,
+                        report_period=0.2 * second,
+                        namespace={},
+                    )
+            finally:
+                network.remove(*watching.values())
+                follow_readout(network, False)
+            recorded = {
+                result: {
+                    # (time, element), as a view: StateMonitor itself would return it transposed.
+                    column: np.array(monitor.variables[column].get_value())
+                    for column in monitor.record_variables
+                }
+                for result, monitor in watching.items()
+            }
+        return collect(self.circuit, state, task, live.final(), recorded)

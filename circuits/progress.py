@@ -1,0 +1,28 @@
+"""How far a run has come, shown the way the caller wants."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+Progress = Callable[[int, int], None]
+"""Called with the presentations done and the presentations in all."""
+
+
+@contextmanager
+def reporting(progress: bool | Progress, total: int, title: str) -> Iterator[Callable[[int], None]]:
+    """A function of the presentations done that shows them the way the caller wants."""
+    if callable(progress):
+        show = progress
+        yield lambda done: show(done, total)
+    elif progress:
+        from tqdm import tqdm
+
+        with tqdm(total=total, desc=title, unit="pt", mininterval=0.2) as bar:
+
+            def update(done: int) -> None:
+                bar.update(done - bar.n)
+
+            yield update
+    else:
+        yield lambda done: None

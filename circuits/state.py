@@ -1,0 +1,63 @@
+"""What a circuit remembers between presentations, and what an engine is asked to do."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from circuits.lift import FloatArray
+
+
+@dataclasses.dataclass
+class CircuitState:
+    """All that changes while a circuit runs."""
+
+    W: FloatArray
+    b: FloatArray
+    w: FloatArray
+    h: FloatArray
+    u: FloatArray
+    V: FloatArray
+    learned: int = 0
+    """Presentations learned from: the t of Eq. (wstep)."""
+    shown: int = 0
+    """Presentations shown, predictions included: the circuit's clock."""
+    extra: dict[str, Any] = dataclasses.field(default_factory=dict)
+    """What a model adds, as "group.variable": delay lines, variables in a user's equations."""
+
+    def copy(self) -> CircuitState:
+        """A copy that shares no array."""
+        arrays: dict[str, Any] = {
+            name: np.copy(getattr(self, name)) for name in ("W", "b", "w", "h", "u", "V")
+        }
+        extra = {name: np.copy(value) for name, value in self.extra.items()}
+        return dataclasses.replace(self, **arrays, extra=extra)
+
+
+@dataclasses.dataclass(frozen=True)
+class Task:
+    """One chunk of a stream for an engine: inputs, labels, and what to do with them."""
+
+    x: FloatArray
+    z: FloatArray
+    learn: bool
+    record: tuple[str, ...]
+    snapshots: bool
+    report: Callable[[int], None]
+    """Called with the presentations of this chunk that are done."""
+
+
+def relative_change(
+    h_before: FloatArray, h: FloatArray, u_before: FloatArray, u: FloatArray
+) -> FloatArray:
+    """By how much a step moved the rates: the larger of |dh|/|h| and |du|/|u| (last axis).
+
+    Where no tile responds h = 0 is where it will stay, and the slow fading of u does not count.
+    """
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        norms = [np.linalg.norm(value, axis=-1) for value in (h - h_before, h, u - u_before, u)]
+        change = np.maximum(norms[0] / norms[1], norms[2] / norms[3])
+    return np.where(norms[1] == 0, norms[0], change)
