@@ -130,6 +130,10 @@ class CircuitDevice(CPPStandaloneDevice):  # type: ignore[misc]
             (directory / name).mkdir()
         self.code_lines["before_start"] = [READ_SCHEDULE]
         self.code_lines["before_network_run"] = [APPLY_SCHEDULE.format(network=network.name)]
+        for path in pathways(network):
+            call = f'({path}.queue[0][0], results_dir + "{path}.spikes");'
+            self.code_lines["before_network_run"].append(f"load_spikes{call}")
+            self.code_lines["after_network_run"].append(f"save_spikes{call}")
         with driving(network):
             network.run(
                 1 * second, report=REPORT, report_period=REPORT_PERIOD * second, namespace={}
@@ -196,6 +200,12 @@ class CircuitDevice(CPPStandaloneDevice):  # type: ignore[misc]
                 for name, monitor in monitors.items()
             },
         }
+
+
+def pathways(network: Network) -> list[str]:
+    """Names of the pathways that spikes take through a user's synapses."""
+    items = network.sorted_objects
+    return [item.name for item in items if isinstance(item, SynapticPathway)]
 
 
 def runtime_device() -> Device:

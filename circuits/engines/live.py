@@ -37,6 +37,8 @@ class LiveNetwork:
             self.network = build_network(self.circuit, CHUNK)
         self._own = self._made = self._facts()
         self._shown: dict[str, FloatArray] = {}
+        self.spikes: dict[str, str] = {}
+        """Spikes on their way between two launches of a program, by pathway."""
 
     def extend(self, function: Callable[[Network], Any] | None) -> None:
         """Let a user's function add to the network."""
@@ -64,13 +66,13 @@ class LiveNetwork:
 
     def variables(self, items: list[BrianObject]) -> Iterator[tuple[str, ArrayVariable]]:
         """The array variables that objects own, as "object.variable"."""
-        seen = set()
         for item in items:
-            for variable in getattr(item, "variables", {}).values():
-                if isinstance(variable, ArrayVariable) and id(variable) not in seen:
-                    seen.add(id(variable))
-                    if getattr(variable.owner, "name", None) == item.name:
-                        yield f"{item.name}.{variable.name}", variable
+            own = (
+                v for v in getattr(item, "variables", {}).values() if isinstance(v, ArrayVariable)
+            )
+            for variable in {id(variable): variable for variable in own}.values():
+                if getattr(variable.owner, "name", None) == item.name:
+                    yield f"{item.name}.{variable.name}", variable
 
     def extra(self) -> list[str]:
         """Variables that the model or the user adds to the circuit's own groups."""
@@ -232,9 +234,11 @@ class LiveNetwork:
         ]
         extra = {name: self.read(name) for name in self.extra()}
         shown = {name: self.read(name) for name in self._shown}
+        spikes = dict(self.spikes)
         try:
             yield
         except BaseException:
+            self.spikes = spikes
             for variable, value in kept:
                 _put_back(variable, value)
             for item, queue in queues:

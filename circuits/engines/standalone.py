@@ -81,6 +81,9 @@ class StandaloneEngine(Engine):
             values["input_stream.values"] = _padded(task.x)
             values["label_stream.values"] = _padded(task.z)
             arguments = [*map(str, schedule), str(seed), *_written(values, manifest, folder)]
+            if self.has_network:
+                for path, spikes in self.live.spikes.items():
+                    (folder / f"{path}.spikes").write_text(spikes, encoding="ascii")
             _launch(build, folder, arguments, task)
 
             def read(name: str) -> FloatArray:
@@ -101,6 +104,9 @@ class StandaloneEngine(Engine):
             }
             if self.has_network:
                 self.live.receive({name: read(name) for name, _ in self._variables()})
+                self.live.spikes = {
+                    path.stem: path.read_text(encoding="ascii") for path in folder.glob("*.spikes")
+                }
         return collect(self.circuit, state, task, final, recorded)
 
     def _variables(self) -> Iterator[tuple[str, Any]]:

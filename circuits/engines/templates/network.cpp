@@ -98,9 +98,34 @@ void Network::run(const double duration, report_func report, const double report
 #ifndef _BRIAN_NETWORK_H
 #define _BRIAN_NETWORK_H
 
+#include <fstream>
+#include <string>
 #include <utility>
 #include <vector>
 #include "brianlib/clocks.h"
+
+// Spikes on their way when a program ends, as lines of steps to go and synapse: the next program
+// goes on with them.
+template <class Queue> void save_spikes(const Queue &spikes, const std::string &file)
+{
+    std::ofstream out(file.c_str());
+    const size_t n = spikes.queue.size();
+    for (size_t i = 0; i < n; i++)
+    {
+        const std::vector<int32_t> &due = spikes.queue[(spikes.offset + i) % n];
+        for (size_t j = 0; j < due.size(); j++)
+            out << i << ' ' << due[j] << '\n';
+    }
+}
+
+template <class Queue> void load_spikes(Queue &spikes, const std::string &file)
+{
+    std::ifstream in(file.c_str());
+    size_t steps;
+    int32_t synapse;
+    while (in >> steps >> synapse)
+        spikes.queue[(spikes.offset + steps) % spikes.queue.size()].push_back(synapse);
+}
 
 typedef void (*codeobj_func)();
 typedef void (*report_func)(const double, const double, const double, const double);
