@@ -8,10 +8,22 @@ import subprocess
 
 import numpy as np
 import pytest
-from brian2 import NeuronGroup, SpikeMonitor, StateMonitor, Synapses, ms
+from brian2 import (
+    Hz,
+    NeuronGroup,
+    PoissonGroup,
+    PoissonInput,
+    PopulationRateMonitor,
+    SpikeGeneratorGroup,
+    SpikeMonitor,
+    StateMonitor,
+    Synapses,
+    TimedArray,
+    ms,
+    network_operation,
+)
 
-from analysis import describe
-from analysis.describe import Code, Table, tables, to_latex, to_markdown
+from analysis.describe import Code, Table, latex, notes, tables, to_latex, to_markdown
 from circuits import CircuitParameters, ManifoldCircuit, SphereLift
 from circuits.engines import cache
 
@@ -314,8 +326,73 @@ def test_objects_of_the_users_own_appear(circuit):
     assert [item.name for item in network.sorted_objects if item.name not in names] == []
 
 
+def test_objects_of_any_kind_get_a_row(circuit):
+    """Sources of spikes, functions of Python, synapses on synapses or without any pair, noise, a
+    current from a TimedArray: each is named, and whatever is known of it is said."""
+    network = circuit.network
+
+    @network_operation(dt=2 * ms, name="meddle")
+    def meddle():
+        """Looks at the clock."""
+
+    current = TimedArray(np.zeros((4, 3)), dt=5 * ms, name="current")
+    noisy = NeuronGroup(
+        3,
+        "dv/dt = (I - v)/ms + xi*ms**-0.5 : 1\nI = current(t, i) : 1",
+        threshold="v > 1",
+        reset="v = 0",
+        method="euler",
+        namespace={"current": current},
+        name="noisy",
+    )
+    poisson = PoissonGroup(2, 10 * Hz, name="poisson")
+    spikes = SpikeGeneratorGroup(2, [0], [1] * ms, name="generator")
+    kicks = PoissonInput(noisy, "v", 5, 10 * Hz, 0.1)
+    unwired = Synapses(noisy, noisy, "s : 1", name="unwired")
+    wires = Synapses(poisson, noisy[:2], "s : 1", on_pre="v_post += s", name="wires")
+    wires.connect()
+    gates = Synapses(noisy, wires, "q : 1", on_pre="s_post += q", name="gates")
+    gates.connect(i=[0], j=[1])
+    rate = PopulationRateMonitor(noisy, name="rate_of_noisy")
+    network.add(meddle, noisy, poisson, spikes, kicks, unwired, wires, gates, rate)
+
+    found = tables(circuit)
+    patterns = column(table(found, "C"), "Name", "Pattern")
+    assert patterns["unwired"] == "0 of 9 pairs"
+    assert patterns["wires"] == "all-to-all"
+    assert patterns["gates"] == "1 of 12 pairs"
+    sizes = column(table(found, "B"), "Name", "Size")
+    assert (sizes["poisson"], sizes["generator"], sizes["noisy"]) == ("2", "2", "3")
+    rows = {
+        row[0]: row[1:] for row in columns(table(found, "D2"), "Update", "Every", "What it does")
+    }
+    assert rows["meddle"] == ("2 ms", "NetworkOperation: Looks at the clock.")
+    assert kicks.name in rows
+    assert ("current", "noisy", "3 values a row, 4 rows of 5 ms") in columns(
+        table(found, "F"), "Part", "Part of", "Definition"
+    )
+    assert "rate_of_noisy" in column(table(found, "G"), "Name", "Of")
+    names = {str(cell) for t in found for row in t.rows for cell in row}
+    assert [item.name for item in network.sorted_objects if item.name not in names] == []
+
+
+def test_a_replaced_rule_is_the_one_that_is_described(circuit):
+    feedforward = circuit.network["feedforward"]
+    old = circuit.network["feedforward_learn"]
+    old.active = False
+    feedforward.run_regularly("W += 0.5*x_pre", clock=old.clock, when="end", name="faster")
+    found = tables(circuit)
+    assert column(table(found, "E"), "Update", "Code")["faster"] == "W += 0.5*x_pre"
+    every = column(table(found, "E"), "Update", "Every")
+    assert (every["faster"], every["feedforward_learn"]) == ("200 steps", "never: inactive")
+    assert column(table(found, "A"), "Aspect", "Description")["Plasticity"].count("W") == 1
+    types = column(table(found, "H"), "Object", "Type")
+    assert types["faster"] == "CodeRunner"
+    assert types["feedforward_learn"] == "CodeRunner (inactive)"
+
+
 def test_an_object_without_a_note_still_appears(described, monkeypatch):
-    monkeypatch.setattr(describe, "NOTES", {})
+    monkeypatch.setattr(notes, "NOTES", {})
     test_every_object_of_the_network_appears(described)
     assert column(table(tables(described), "B"), "Name", "Size")["excitatory"] == "7"
     # Without its note the rule of W is still known to be plasticity: it changes a synapse.
@@ -324,7 +401,7 @@ def test_an_object_without_a_note_still_appears(described, monkeypatch):
 
 def test_notes_are_about_something_that_is_there(described):
     names = {str(cell) for t in tables(described) for row in t.rows for cell in row}
-    assert set(describe.NOTES) <= names
+    assert set(notes.NOTES) <= names
 
 
 def test_describing_leaves_the_circuit_as_it_is(circuit):
@@ -447,7 +524,7 @@ def test_latex_rows_have_as_many_cells_as_the_table_has_columns(described):
 
 
 def test_latex_gives_back_what_was_put_in(described):
-    back = {escaped: plain for plain, escaped in describe.LATEX_ESCAPES.items()}
+    back = {escaped: plain for plain, escaped in latex.ESCAPES.items()}
     found = tables(described)
     text = to_latex(found).replace(r"\allowbreak{}", "")
     text = re.sub(
