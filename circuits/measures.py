@@ -6,9 +6,9 @@ import json
 
 import numpy as np
 import xarray as xr
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from circuits.lift import FloatArray
+from circuits.lift import FloatArray, SphereLift
 
 
 def accuracy(y: ArrayLike, classes: ArrayLike) -> float:
@@ -16,14 +16,33 @@ def accuracy(y: ArrayLike, classes: ArrayLike) -> float:
     return float((np.sign(np.asarray(y)) == np.asarray(classes)).mean())
 
 
-def tile_centers(run: xr.Dataset) -> FloatArray:
-    """Where the tiles lie in the data: their feed-forward weights, put back from the sphere."""
-    lift = json.loads(run.attrs["lift"])
-    W = run["W"].to_numpy()
+def tile_centers_of(W: FloatArray, lift: SphereLift) -> FloatArray:
+    """Where tiles (m, d) lie in the data: their feed-forward weights, put back from the sphere.
+
+    A tile without weights lies at the lift's centre.
+    """
     norm = np.linalg.norm(W, axis=1, keepdims=True)
     unit = np.divide(W, norm, out=np.zeros_like(W), where=norm > 0)
-    centers: FloatArray = np.asarray(lift["center"]) + lift["radius"] * unit[:, :-1]
+    centers: FloatArray = lift.center + lift.radius * unit[:, :-1]
     return centers
+
+
+def tile_centers(run: xr.Dataset) -> FloatArray:
+    """Where the tiles of a result lie in the data when it ends; see `tile_centers_of`."""
+    lift = SphereLift(**json.loads(run.attrs["lift"]))
+    return tile_centers_of(run["W"].to_numpy(), lift)
+
+
+def tile_order(
+    centers: FloatArray, points: ArrayLike, position: ArrayLike | None = None, axis: int = 0
+) -> NDArray[np.intp]:
+    """Tiles along the manifold, by the ``position`` of the point nearest to each; from left to
+    right along the coordinate ``axis`` of the data where the points have no ``position``."""
+    if position is None:
+        return np.argsort(centers[:, axis], kind="stable")
+    shown, places = np.asarray(points, dtype=float), np.asarray(position, dtype=float)
+    nearest = [int(((shown - center) ** 2).sum(axis=1).argmin()) for center in centers]
+    return np.argsort(places[nearest], kind="stable")
 
 
 def tile_positions(run: xr.Dataset) -> FloatArray:
