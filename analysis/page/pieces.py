@@ -36,13 +36,9 @@ COUNTED = {
 
 
 def title(results: Iterable[Result]) -> str:
-    """The experiments of a folder in words."""
-    names = _experiments(results)
-    words = [name.replace("-", " ") for name in names]
-    if len(words) > 3:
-        words = [*words[:2], f"{len(words) - 2} more experiments"]
-    text = " and ".join(filter(None, [", ".join(words[:-1]), words[-1]]))
-    return text[:1].upper() + text[1:]
+    """What the experiments of a folder show; how many they are, where that would be too long."""
+    titles = list(dict.fromkeys(result.title for result in results))
+    return "; ".join(titles) if len(titles) < 3 else f"{len(titles)} experiments"
 
 
 def summary(results: Sequence[Result], folder: str) -> str:

@@ -54,6 +54,12 @@ class Result:
         return str(self.attributes.get("experiment", Path(self.name).parts[0].removesuffix(".nc")))
 
     @property
+    def title(self) -> str:
+        """What the experiment shows, or its name in words."""
+        words = self.experiment.replace("-", " ")
+        return str(self.attributes.get("title", words[:1].upper() + words[1:]))
+
+    @property
     def presentations(self) -> int:
         """Points that were shown, in all repeats."""
         return self.sizes.get("presentation", 0) * self.sizes.get(REPEAT, 1)

@@ -287,7 +287,7 @@
   }
 
   // The three pictures of the tiles share their columns; at the right the scale of V has its place.
-  const TILES = { left: 64, right: 66, bottom: 8 };
+  const TILES = { left: 64, right: 78, bottom: 8 };
 
   function drawBars(id, name, heights, [low, high]) {
     const box = prepare(id, TILES), wide = (box.right - box.left) / m;

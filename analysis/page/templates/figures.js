@@ -18,5 +18,6 @@
     });
   }
   dialog.addEventListener("click", () => dialog.close());
-  dialog.addEventListener("close", () => room.replaceChildren());
+  // The event comes after the fact: by then the next figure may be open.
+  dialog.addEventListener("close", () => dialog.open || room.replaceChildren());
 })();
