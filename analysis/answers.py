@@ -181,7 +181,7 @@ def figure_answers(run: xr.Dataset, *, coordinates: tuple[int, int] | None = Non
     shown = min(count, MOST_PANELS)
     columns = min(shown, 3)
     rows = -(-shown // columns)
-    width = 6.0 if shown == 1 else 3.8
+    width = 5.4 if shown == 1 else 3.8
     # As high as the data are beside their width.
     spans = [high - low for low, high in _frame(flatten(run["points"].to_numpy(), coordinates))]
     flat = run.sizes["coordinate"] == 1
@@ -196,7 +196,7 @@ def figure_answers(run: xr.Dataset, *, coordinates: tuple[int, int] | None = Non
         _draw(run, ax, readout, coordinates, final)
         if count > 1:
             name, found = f"readout {readout}, μ = {mu[readout]:g}", ax.get_title()
-            ax.set_title(f"{name}\n{found.splitlines()[0]}" if found else name)
+            ax.set_title(f"{name}\n{found.splitlines()[0]}" if found else name, fontsize=8)
             ax.label_outer()
     fig.colorbar(
         ScalarMappable(SCALE, READOUT_MAP), ax=axes, label="readout y (grey: silent)", shrink=0.8,
