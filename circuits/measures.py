@@ -33,31 +33,20 @@ def tile_centers(run: xr.Dataset) -> FloatArray:
     return tile_centers_of(run["W"].to_numpy(), lift)
 
 
+def tile_positions(centers: FloatArray, points: ArrayLike, position: ArrayLike) -> FloatArray:
+    """Where tiles lie along the manifold: the ``position`` of the point nearest to each."""
+    shown, places = np.asarray(points, dtype=float), np.asarray(position, dtype=float)
+    nearest = [int(((shown - center) ** 2).sum(axis=1).argmin()) for center in centers]
+    return places[nearest]
+
+
 def tile_order(
     centers: FloatArray, points: ArrayLike, position: ArrayLike | None = None, axis: int = 0
 ) -> NDArray[np.intp]:
-    """Tiles along the manifold, by the ``position`` of the point nearest to each; from left to
-    right along the coordinate ``axis`` of the data where the points have no ``position``."""
-    if position is None:
-        return np.argsort(centers[:, axis], kind="stable")
-    shown, places = np.asarray(points, dtype=float), np.asarray(position, dtype=float)
-    nearest = [int(((shown - center) ** 2).sum(axis=1).argmin()) for center in centers]
-    return np.argsort(places[nearest], kind="stable")
-
-
-def tile_positions(run: xr.Dataset) -> FloatArray:
-    """Where each tile lies along the manifold: the median ``position`` of the points it wins.
-
-    A tile wins a point when it responds most; one that never does has no position (NaN).
-    """
-    h, position = run["h"].to_numpy(), run["position"].to_numpy()
-    winner = np.where(h.any(axis=1), h.argmax(axis=1), -1)
-    return np.array(
-        [
-            np.median(position[winner == tile]) if (winner == tile).any() else np.nan
-            for tile in range(h.shape[1])
-        ]
-    )
+    """Tiles along the manifold, by `tile_positions`; from left to right along the coordinate
+    ``axis`` of the data where the points have no ``position``."""
+    places = centers[:, axis] if position is None else tile_positions(centers, points, position)
+    return np.argsort(places, kind="stable")
 
 
 def diffusion_slopes(result: xr.Dataset) -> FloatArray:
