@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from analysis.page.reading import EXPLORED, Result, first_repeat
-from circuits import rules
+from analysis.page.reading import EXPLORED, Result
+from circuits import results, rules
 from circuits.lift import SphereLift
 from circuits.measures import tile_centers_of, tile_order
 from circuits.parameters import CircuitParameters
 from circuits.reference import ReferenceCircuit
+from circuits.selection import first_repeat
 
 EXPLORER_BYTES = 6 * 2**20
 """What the explorer's arrays may take before base64; a longer stream is thinned out evenly."""
@@ -32,7 +33,7 @@ def explorer_data(result: Result) -> dict[str, Any]:
     circuit = ReferenceCircuit(parameters, lift)
     rest = rules.rest(parameters.n_tiles, parameters.n_interneurons, circuit.gain)
     axes = [0, 2] if lift.n_coordinates == 3 else [0, min(1, lift.n_coordinates - 1)]
-    with xr.open_dataset(result.path, engine="h5netcdf") as stored:
+    with results.opened(result.path) as stored:
         dataset = first_repeat(stored)
         snapshots = _chosen_snapshots(dataset, parameters, lift)
         rows = dataset["snapshot_presentation"].values.astype(int)[snapshots] + 1

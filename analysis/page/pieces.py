@@ -10,6 +10,7 @@ from analysis.describe import Code, Table, tables
 from analysis.describe.values import plain
 from analysis.page.reading import Claim, Result
 from circuits.circuit import ManifoldCircuit
+from circuits.selection import in_words
 
 CLAIM_COLUMNS = {
     "experiment": "Experiment",
@@ -144,15 +145,8 @@ def _groups(results: Iterable[Result], *keys: str) -> list[list[Result]]:
 
 
 def _seeds(group: Iterable[Result]) -> str:
-    """Seeds as text, neighbours joined: 0-4, 7."""
-    runs: list[list[int]] = []
-    for seed in sorted({seed for result in group for seed in result.seeds}):
-        if runs and seed == runs[-1][1] + 1:
-            runs[-1][1] = seed
-        else:
-            runs.append([seed, seed])
-    texts = [str(low) if low == high else f"{low}-{high}" for low, high in runs]
-    return ", ".join(texts) or "not recorded"
+    seeds = [seed for result in group for seed in result.seeds]
+    return in_words(seeds) if seeds else "not recorded"
 
 
 def times_table(results: Iterable[Result]) -> Table:

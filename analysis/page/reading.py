@@ -14,16 +14,21 @@ import numpy as np
 import xarray as xr
 from PIL import Image, UnidentifiedImageError
 
-from analysis.figures import FIGURES
+from analysis.kinds import FIGURES
+from circuits import results
 from circuits.errors import CircuitError
 from circuits.lift import SphereLift
 from circuits.parameters import CircuitParameters
+from circuits.selection import first_repeat, seeds_of
 
 EXPLORED = ("points", "labels", "h", "u", "y", "W_snapshots", "b_snapshots", "w_snapshots")
 """What a result must hold to be explored, besides the presentations of its snapshots."""
 
 REPEAT = "repeat"
 """Dimension along which the results of several seeds are put together in one file."""
+
+EXPERIMENTS = [name for figure in FIGURES.values() for name in figure.experiments]
+"""The paper's experiments, in the order of its figures."""
 
 Claim = dict[str, Any]
 """A claim as it is stored: whether it ``holds`` (``None``: not decided), and text."""
@@ -101,21 +106,21 @@ class Result:
 
 
 def read_results(directory: Path) -> tuple[list[Result], list[str]]:
-    """The results in a folder, and the names of files that are none."""
+    """The results in a folder, the paper's experiments first, and names of files that are none."""
     if not directory.is_dir():
         raise ReportError(f"there is no folder {directory} to report on")
-    results, unreadable = [], []
+    found, unreadable = [], []
     for path in sorted([*directory.glob("*.nc"), *directory.glob("*/*.nc")], key=_natural):
         name = path.relative_to(directory).as_posix()
         try:
-            with xr.open_dataset(path, engine="h5netcdf") as dataset:
-                results.append(_look_at(dataset, path, name))
-        except (OSError, ValueError, KeyError):
+            with results.opened(path) as dataset:
+                found.append(_look_at(dataset, path, name))
+        except results.UNREADABLE:
             unreadable.append(name)
-    if not results:
+    if not found:
         broken = f" ({', '.join(unreadable)} could not be read)" if unreadable else ""
         raise ReportError(f"there is no result (a .nc file) in {directory} to report on{broken}")
-    return results, unreadable
+    return sorted(found, key=lambda result: _place(result.experiment, EXPERIMENTS)), unreadable
 
 
 def _natural(path: Path) -> list[Any]:
@@ -123,11 +128,14 @@ def _natural(path: Path) -> list[Any]:
     return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", path.as_posix())]
 
 
+def _place(name: str, known: Sequence[str]) -> int:
+    """Sorts known names in their order, and others after them."""
+    return known.index(name) if name in known else len(known)
+
+
 def _look_at(dataset: xr.Dataset, path: Path, name: str) -> Result:
     sizes = {str(key): int(size) for key, size in dataset.sizes.items()}
-    seeds = np.ravel(dataset["seed"].values if "seed" in dataset else dataset.attrs.get("seed", ()))
-    known = tuple(map(int, seeds)) if np.issubdtype(seeds.dtype, np.number) else ()
-    found = Result(path, name, dict(dataset.attrs), sizes, known)
+    found = Result(path, name, dict(dataset.attrs), sizes, tuple(seeds_of(dataset)))
     one = first_repeat(dataset)
     if (
         not {*EXPLORED, "snapshot_presentation"} <= set(map(str, one.variables))
@@ -145,18 +153,13 @@ def _look_at(dataset: xr.Dataset, path: Path, name: str) -> Result:
     )
 
 
-def first_repeat(dataset: xr.Dataset) -> xr.Dataset:
-    """The first of several repeats in one file."""
-    return dataset.isel({REPEAT: 0}, missing_dims="ignore")
-
-
-def without_merged(results: Sequence[Result]) -> list[Result]:
+def without_merged(found: Sequence[Result]) -> list[Result]:
     """Without files that put together others which are there: no run counts twice."""
-    alone = {result.experiment for result in results if REPEAT not in result.sizes}
-    return [r for r in results if REPEAT not in r.sizes or r.experiment not in alone]
+    alone = {result.experiment for result in found if REPEAT not in result.sizes}
+    return [r for r in found if REPEAT not in r.sizes or r.experiment not in alone]
 
 
-def read_claims(directory: Path, results: Iterable[Result]) -> list[Claim]:
+def read_claims(directory: Path, found: Iterable[Result]) -> list[Claim]:
     """All claims in a folder, those of one experiment together.
 
     Those that a result carries were checked on it and count; those in ``claims.json`` count for
@@ -167,7 +170,7 @@ def read_claims(directory: Path, results: Iterable[Result]) -> list[Claim]:
         by_experiment.setdefault(str(claim.get("experiment", "")), []).append(claim)
     by_experiment |= {
         result.experiment: [{"experiment": result.experiment} | claim for claim in result.claims]
-        for result in results
+        for result in found
         if result.claims
     }
     return [claim for claims in by_experiment.values() for claim in claims]
@@ -208,12 +211,8 @@ class Picture:
 def read_pictures(directory: Path) -> list[Picture]:
     """The figures of a folder: the paper's in the paper's order, then the others by name."""
     files = [*directory.glob("*.png"), *(directory / "figures").glob("*.png")]
-    paper = list(FIGURES)
-
-    def place(file: Path) -> tuple[int, list[Any]]:
-        return paper.index(file.stem) if file.stem in paper else len(paper), _natural(file)
-
-    return [_picture(file) for file in sorted(files, key=place)]
+    files.sort(key=lambda file: (_place(file.stem, list(FIGURES)), _natural(file)))
+    return [_picture(file) for file in files]
 
 
 def _picture(file: Path) -> Picture:

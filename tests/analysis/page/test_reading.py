@@ -35,7 +35,7 @@ def test_a_title_is_made_of_what_there_is(tmp_path):
     put(tmp_path, "mine.nc")
     assert pieces.title(read(tmp_path)) == "Mine"
     put(tmp_path, "two-moons.nc", experiment="two-moons")
-    assert pieces.title(read(tmp_path)) == "Mine; Two moons"
+    assert pieces.title(read(tmp_path)) == "Two moons; Mine"
     put(tmp_path, "other.nc")
     assert pieces.title(read(tmp_path)) == "3 experiments"
     assert tmp_path.name not in pieces.title(read(tmp_path))
@@ -92,8 +92,17 @@ def test_verdicts_are_counted(verdicts, sentence):
     assert [row[0] for row in table.rows] == [shown[holds] for holds in verdicts]
 
 
-def test_seeds_that_follow_each_other_are_joined(tmp_path):
+def test_seeds_of_like_results_stand_together(tmp_path):
     for seed in (3, 0, 1, 2, 7):
         put(tmp_path, f"seed-{seed}.nc", experiment="e", seed=seed)
-    (row,) = pieces.provenance_tables(read(tmp_path))[0].rows
-    assert row[1:3] == ("5", "0-3, 7")
+    put(tmp_path, "other.nc", experiment="e", engine="numpy")
+    first, second = pieces.provenance_tables(read(tmp_path))[0].rows
+    assert first[:3] == ("e", "1", "not recorded")
+    assert second[:3] == ("e", "5", "0 to 3, 7")
+
+
+def test_experiments_stand_in_the_papers_order(tmp_path):
+    for name in ("zoo", "label-diffusion", "two-moons", "tiling-arcs", "aviary"):
+        put(tmp_path, f"{name}.nc", experiment=name)
+    found = [result.experiment for result in read(tmp_path)]
+    assert found == ["tiling-arcs", "two-moons", "label-diffusion", "aviary", "zoo"]

@@ -104,7 +104,7 @@ def test_sections_hold_what_the_folder_holds(page, run):
     assert "excitatory" in code
     provenance = page.text("#provenance")
     assert run.attrs["code"] in provenance
-    assert "0-2, 10" in provenance
+    assert "0 to 2, 10" in provenance
     assert f"numpy {np.__version__}" in provenance
     assert "tau_h" in provenance
     assert "Not readable as results: broken.nc." in provenance
