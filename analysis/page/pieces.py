@@ -8,7 +8,7 @@ from typing import Any
 
 from analysis.describe import Code, Table, tables
 from analysis.describe.values import plain
-from analysis.page.reading import Claim, Result
+from analysis.page.reading import EXPERIMENTS, Claim, Result
 from circuits.circuit import ManifoldCircuit
 from circuits.selection import in_words
 
@@ -38,8 +38,10 @@ COUNTED = {
 
 def title(results: Iterable[Result]) -> str:
     """What the experiments of a folder show; how many they are, where that would be too long."""
-    titles = list(dict.fromkeys(result.title for result in results))
-    return "; ".join(titles) if len(titles) < 3 else f"{len(titles)} experiments"
+    titles = {result.experiment: result.title for result in results}
+    if len(titles) < 3:
+        return "; ".join(titles.values())
+    return "The paper's experiments" if [*titles] == EXPERIMENTS else f"{len(titles)} experiments"
 
 
 def summary(results: Sequence[Result], folder: str) -> str:

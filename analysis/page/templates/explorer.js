@@ -404,12 +404,15 @@
       if (sign > 0) line(pen, mark, 1.6, [[x, y - arm], [x, y + arm]]);
     }
     points.forEach((point, i) => {
-      if (!row("labels", i, r)[view.neuron]) return;
-      pen.beginPath();
-      polygon(pen, ...mapPlace(point), 7, 4, 0);
-      pen.fillStyle = colours.ink;
+      const label = row("labels", i, r)[view.neuron], [x, y] = mapPlace(point);
+      if (!label) return;
       pen.globalAlpha = i > view.moment ? .35 : 1;
+      pen.beginPath();
+      polygon(pen, x, y, 9, 4, 0);
+      pen.fillStyle = colours.ink;
       pen.fill();
+      line(pen, colours.panel, 1.8, [[x - 4, y], [x + 4, y]]);
+      if (label > 0) line(pen, colours.panel, 1.8, [[x, y - 4], [x, y + 4]]);
       pen.globalAlpha = 1;
     });
     const [x, y] = mapPlace(points[view.moment]);

@@ -41,6 +41,14 @@ def test_a_title_is_made_of_what_there_is(tmp_path):
     assert tmp_path.name not in pieces.title(read(tmp_path))
 
 
+def test_the_papers_experiments_together_are_called_so(tmp_path):
+    for name in sorted(reading.EXPERIMENTS):
+        put(tmp_path, f"{name}.nc", experiment=name)
+    assert pieces.title(read(tmp_path)) == "The paper's experiments"
+    put(tmp_path, "mine.nc")
+    assert pieces.title(read(tmp_path)) == "7 experiments"
+
+
 def test_claims_are_read_from_the_result_of_one_experiment(tmp_path):
     claims = [{"claim": "a", "holds": True}, {"claim": "b", "holds": None, "experiment": "moons"}]
     put(tmp_path, "moons.nc", experiment="moons", claims=json.dumps(claims))
