@@ -1,16 +1,23 @@
-"""What a result can show: plots by name, and what each needs."""
+"""What results can show: one table of the pictures, with what each needs and what draws it.
+
+Importing this imports nothing that draws; `Kind.function` does.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import xarray as xr
-from matplotlib.figure import Figure
 
 from circuits.errors import InputError
+from circuits.selection import first_repeat
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 TRACES = ("h_trace", "u_trace", "V_trace", "y_trace")
 SNAPSHOTS = ("W_snapshots", "b_snapshots", "w_snapshots", "snapshot_presentation")
@@ -18,158 +25,217 @@ SNAPSHOTS = ("W_snapshots", "b_snapshots", "w_snapshots", "snapshot_presentation
 
 @dataclass(frozen=True)
 class Kind:
-    """A plot: what it shows, the variables it needs, and how to draw it."""
+    """A picture."""
 
     title: str
-    needs: tuple[str, ...]
-    draw: Callable[[xr.Dataset], Figure]
+    """What it shows."""
+    draw: str
+    """The function that draws it from its results, as module:name within this package."""
+    needs: tuple[tuple[str, ...], ...]
+    """For each result it is made from, the variables that this must hold."""
     merged: bool = False
     """Whether it shows all repeats; others show the first."""
     slow: bool = False
     """Whether it computes something first, and so is drawn only when asked for."""
+    experiments: tuple[str, ...] = ()
+    """Of the paper's figures: the experiments whose results it is made from."""
+    panels: str = ""
+    """Of the paper's figures: what each panel shows."""
+    of_first: str = ""
+    """Of the paper's figures: the panels that show a single repeat, the first."""
 
-
-def _module(name: str) -> Any:
-    from importlib import import_module
-
-    return import_module(f"analysis.{name}")
-
-
-def _stability(run: xr.Dataset) -> Figure:
-    studies = _module("studies")
-    figure: Figure = _module("agreement").figure_stability_map(
-        studies.stability_map(), studies.working_points(run)
-    )
-    return figure
-
-
-def _by_board(result: xr.Dataset, function: str) -> Figure:
-    import matplotlib.pyplot as plt
-
-    chessboards, style = _module("figures.boards"), _module("style")
-    boards = result["board"].to_numpy()
-    with style.figure_style():
-        figure, axes = plt.subplots(1, len(boards), figsize=(3.6 * len(boards), 3), squeeze=False)
-        for board, ax in enumerate(axes[0]):
-            getattr(chessboards, function)(result, ax, board=board)
-            ax.set_title(f"squares of side {boards[board]}")
-        handles, labels = axes[0, 0].get_legend_handles_labels()
-        if handles:
-            figure.legend(handles, labels, loc="outside lower center", ncols=len(handles))
-    return figure
+    def function(self) -> Callable[..., Figure]:
+        """What draws it."""
+        module, _, name = self.draw.partition(":")
+        found: Callable[..., Figure] = getattr(import_module(f"analysis.{module}"), name)
+        return found
 
 
 KINDS = {
     "fig1": Kind(
-        "the network, and receptive fields of the tiles",
-        ("h_final", "points"),
-        lambda run: _module("figures.arcs").figure(run),
+        "Network and receptive fields",
+        "figures.arcs:figure",
+        (("points", "h_final", "position", "W"),),
+        experiments=("tiling-arcs",),
+        panels=(
+            "Left: the circuit. Inputs x drive excitatory tiles h through W against a bias b; "
+            "inhibitory neurons u are driven through V and inhibit through the same weights; the "
+            "readout y sums the tiles through w and obeys the label channel z when it speaks. "
+            "Right: points on two arcs (black) and above each point the responses of the tiles "
+            "after learning, one colour per tile; lines are means of 12 neighbours along the arc."
+        ),
+        of_first="Receptive fields",
     ),
     "fig2": Kind(
-        "two moons: data, answers, weights",
-        ("classes", "position", "y", *SNAPSHOTS),
-        lambda run: _module("figures.moons").figure(run),
+        "Two moons from two labels",
+        "figures.moons:figure",
+        (("points", "classes", "labels", "position", "h", "y", "W", *SNAPSHOTS),),
+        experiments=("two-moons",),
+        panels=(
+            "Top: the data by class and the labelled points (discs with the sign of the label). "
+            "Bottom left: the readout y at the end of every presentation, by true class; arrows "
+            "mark the labels. Bottom right: readout weights of the tiles, ordered along the moons, "
+            "after every 100th presentation; arrows mark the tiles on which the labels fall."
+        ),
+        of_first="Shown",
+    ),
+    "fig3": Kind(
+        "Chessboards on a Swiss roll",
+        "figures.boards:figure",
+        (
+            ("circuit_error", "points", "unrolled", "classes"),
+            ("online_error", "offline_error", "time"),
+        ),
+        merged=True,
+        experiments=("chessboard-supervision", "chessboard-offline"),
+        panels=(
+            "Top: the Swiss roll, coloured by the classes of the first board, and the boards on "
+            "the unrolled sheet; sides in units of the roll's height. Centre: error on the "
+            "unlabelled points of the stream, circuit and online logistic regression on the same "
+            "tiles, with label spreading (offline, on the points themselves) for reference. "
+            "Bottom: error on test points of the circuit and of a linear SVM with Laplacian "
+            "penalty trained on all points so far. Mean and standard deviation over the reported "
+            "repeats."
+        ),
+        of_first="Roll and sheets",
+    ),
+    "fig4": Kind(
+        "Two labels share a square",
+        "figures.square:figure",
+        (("score", "points", "majority"),),
+        merged=True,
+        experiments=("square-balance",),
+        panels=(
+            "Left and centre: points coloured by predicted label with Laplacian regularisation and "
+            "by the circuit, labelled points with arrows, and the cut that treats both alike "
+            "(dashed). Right: share of points in the larger predicted class over repeats, with "
+            "means (dotted)."
+        ),
+        of_first="Squares",
+    ),
+    "diffusion": Kind(
+        "Diffusion of labels over tiles",
+        "figures.diffusion:figure",
+        (("measured", "predicted", "moment", "readout_y"),),
+        merged=True,
+        experiments=("label-diffusion",),
+        panels=(
+            "Left: mean change of every readout weight, measured with the label channel silent, "
+            "against the prediction μ S w − w, with S = E(h hᵀ), at several moments after two "
+            "labels; all repeats. Right: the readout over time on the two-moons stream with clip "
+            "and with tanh."
+        ),
+        of_first="Readouts",
     ),
     "supervision": Kind(
-        "semi- against fully supervised on chessboards",
-        ("circuit_error", "logistic_error", "spreading_error"),
-        lambda result: _by_board(result, "plot_supervision"),
+        "Semi- against fully supervised on chessboards",
+        "figures.boards:figure_supervision",
+        (("circuit_error", "logistic_error", "spreading_error"),),
         merged=True,
     ),
     "stream": Kind(
-        "online against offline on chessboards",
-        ("online_error", "offline_error"),
-        lambda result: _by_board(result, "plot_stream"),
+        "Online against offline on chessboards",
+        "figures.boards:figure_stream",
+        (("online_error", "offline_error"),),
         merged=True,
     ),
     "boards": Kind(
-        "the roll and its boards",
-        ("unrolled", "classes", "points"),
-        lambda run: _by_board(run, "plot_board"),
+        "The roll and its boards",
+        "figures.boards:figure_boards",
+        (("unrolled", "classes", "points"),),
     ),
-    "fig4": Kind(
-        "the square: both solutions, and the histogram of imbalance",
-        ("score", "majority"),
-        lambda run: _module("figures.square").figure(run),
-        merged=True,
-    ),
-    "diffusion": Kind(
-        "measured against predicted change of w, clip against tanh",
-        ("measured", "predicted", "readout_y"),
-        lambda run: _module("figures.diffusion").figure(run),
-        merged=True,
+    "answers": Kind(
+        "What the circuit answers, over the data",
+        "answers:figure_answers",
+        (("points", "labels", "y"),),
     ),
     "settling": Kind(
         "h, u, V, inhibition and y settling, with the closed form",
-        TRACES,
-        lambda run: _module("dynamics").figure_settling(run),
+        "dynamics:figure_settling",
+        (TRACES,),
     ),
-    "phase": Kind(
-        "|h| against |u|", ("h_trace", "u_trace"), lambda run: _module("dynamics").figure_phase(run)
-    ),
+    "phase": Kind("|h| against |u|", "dynamics:figure_phase", (("h_trace", "u_trace"),)),
     "settling-error": Kind(
-        "distance from the closed form against the number of steps",
-        ("h_trace", *SNAPSHOTS),
-        lambda run: _module("agreement").figure_settling_error(
-            _module("studies").settling_errors(run)
-        ),
+        "Distance from the closed form against the number of steps",
+        "studies:figure_settling_error_of",
+        (("h_trace", *SNAPSHOTS),),
     ),
-    "learning": Kind(
-        "W, b and w over the stream",
-        SNAPSHOTS,
-        lambda run: _module("dynamics").figure_learning(run),
-    ),
+    "learning": Kind("W, b and w over the stream", "dynamics:figure_learning", (SNAPSHOTS,)),
     "tiles": Kind(
-        "tiles forming on the manifold",
-        ("points", *SNAPSHOTS),
-        lambda run: _module("dynamics").figure_tiles(run),
+        "Tiles forming on the manifold",
+        "dynamics:figure_tiles",
+        (("points", "labels", *SNAPSHOTS),),
     ),
     "raster": Kind(
-        "map of h over presentations",
-        ("h", "change"),
-        lambda run: _module("dynamics").figure_raster(run),
+        "Map of h over presentations", "dynamics:figure_raster", (("h", "W", "points"),)
     ),
     "stability": Kind(
-        "where in the stability map the run works",
-        ("u", "covered", "change"),
-        _stability,
+        "Where in the stability map the run works",
+        "studies:figure_stability_of",
+        (("u", "covered", "change"),),
         slow=True,
     ),
 }
+"""Every picture by name: the paper's figures in its order, then those of any run."""
+
+FIGURES = {name: kind for name, kind in KINDS.items() if kind.experiments}
+"""The paper's figures."""
 
 ANIMATION = "animation"
 
 
+def lacking(result: xr.Dataset, names: Iterable[str]) -> list[str]:
+    """Those of the variables that a result does not hold."""
+    return [name for name in names if name not in result.variables]
+
+
+def require(run: xr.Dataset, names: Iterable[str], what: str) -> None:
+    """Refuse a result that lacks variables, and say in one sentence what to record."""
+    missing = lacking(run, names)
+    if not missing:
+        return
+    traces = [name.removesuffix("_trace") for name in missing if name.endswith("_trace")]
+    remedy = []
+    if traces:
+        remedy.append(f"record=({', '.join(map(repr, traces))}{',' if len(traces) == 1 else ''})")
+    if any(name in SNAPSHOTS for name in missing):
+        remedy.append("snapshot_every=N")
+    hint = f": run the circuit with {' and '.join(remedy)}" if remedy else ""
+    raise InputError(f"{what} needs {', '.join(missing)}, which this result does not hold{hint}")
+
+
 def offered(result: xr.Dataset) -> list[str]:
-    """Names of the plots a result can show."""
-    names = [name for name, kind in KINDS.items() if all(need in result for need in kind.needs)]
-    if all(need in result for need in KINDS["tiles"].needs):
-        names.append(ANIMATION)
-    return names
+    """Names of the pictures that a result can show by itself."""
+    names = [
+        name
+        for name, kind in KINDS.items()
+        if len(kind.needs) == 1 and not lacking(result, kind.needs[0])
+    ]
+    return [*names, ANIMATION] if "tiles" in names else names
 
 
 def draw(result: xr.Dataset, name: str) -> Figure:
-    """Draw a result; a plot it cannot show is refused with what is missing."""
+    """Draw a result; a picture it cannot show is refused with what is missing."""
     if name not in KINDS:
         raise InputError(f"there is no plot {name!r}: use {', '.join([*KINDS, ANIMATION])}")
     kind = KINDS[name]
-    missing = [need for need in kind.needs if need not in result]
-    if missing:
+    if len(kind.needs) > 1:
+        raise InputError(
+            f"{name} is made from the results of {' and '.join(kind.experiments)}, not from one: "
+            "'manifold-circuit reproduce' draws it"
+        )
+    if missing := lacking(result, kind.needs[0]):
         can = ", ".join(offered(result)) or "nothing"
         raise InputError(
             f"{name} needs {', '.join(missing)}, which the result lacks; it can show {can}"
         )
-    return kind.draw(result if kind.merged else first_repeat(result))
-
-
-def first_repeat(result: xr.Dataset) -> xr.Dataset:
-    """The first repeat of a merged result; a single run is its own."""
-    return result.isel(repeat=0) if "repeat" in result.dims else result
+    return kind.function()(result if kind.merged else first_repeat(result))
 
 
 def animate(result: xr.Dataset, path: Path) -> list[Path]:
     """The tiles forming, as a GIF (and an MP4 where ffmpeg is there)."""
     if ANIMATION not in offered(result):
         raise InputError(f"an animation needs {', '.join(SNAPSHOTS)}: run with snapshots")
-    files: list[Path] = _module("dynamics").animate_tiles(first_repeat(result), path)
-    return files
+    from analysis.dynamics import animate_tiles
+
+    return animate_tiles(first_repeat(result), path)

@@ -5,14 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import matplotlib as mpl
+from matplotlib.axes import Axes
+from matplotlib.axis import Axis
+from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
+from matplotlib.legend import Legend
+from matplotlib.ticker import MaxNLocator
 
 STYLE = Path(__file__).with_name("manifold.mplstyle")
 
 UPPER, LOWER, LABEL = "#0072B2", "#D55E00", "#000000"
-"""Class -1, class +1, and labelled points."""
+"""Class -1, class +1, and what is said of labels."""
+
+GREY = "0.75"
+
+READOUT_MAP = LinearSegmentedColormap.from_list("classes", [UPPER, "#dddddd", LOWER])
+"""Readouts and their weights, from class -1 over silence to class +1."""
 
 
 @contextmanager
@@ -22,13 +33,45 @@ def figure_style() -> Iterator[None]:
         yield
 
 
-def save_figure(
-    figure: Figure, path: Path, formats: tuple[str, ...] = ("png", "pdf")
-) -> list[Path]:
-    """Save a figure under ``path`` with each suffix; returns the files."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    files = [path.with_name(f"{path.name}.{suffix}") for suffix in formats]
+def palette() -> list[str]:
+    """The style's colours, whatever style the caller's own axes have."""
     with figure_style():
-        for file in files:
-            figure.savefig(file)
+        return [
+            f"#{color.lstrip('#')}" for color in mpl.rcParams["axes.prop_cycle"].by_key()["color"]
+        ]
+
+
+def whole_numbers(axis: Axis) -> None:
+    """Ticks at whole numbers only, for an axis that counts."""
+    axis.set_major_locator(MaxNLocator(integer=True))
+
+
+def legend_beside(ax: Axes, *entries: Any, **options: Any) -> Legend:
+    """A legend to the right of the axes, where it covers nothing."""
+    return ax.legend(*entries, loc="center left", bbox_to_anchor=(1.01, 0.5), **options)
+
+
+def save_figure(
+    figure: Figure,
+    path: Path,
+    formats: tuple[str, ...] = ("png", "pdf"),
+    *,
+    title: str | None = None,
+    text: str | None = None,
+) -> list[Path]:
+    """Save a figure under ``path`` with each suffix, title and text inside; returns the files."""
+    metadata: dict[str, dict[str, Any]] = {
+        "png": {"Title": title, "Description": text},
+        # Without a date the same results give the same file.
+        "pdf": {"Title": title, "Subject": text, "CreationDate": None},
+    }
+    path.parent.mkdir(parents=True, exist_ok=True)
+    files = []
+    with figure_style():
+        for suffix in formats:
+            known = metadata.get(suffix, {})
+            # What is None is left out; only a date that is None has a meaning.
+            kept = {k: v for k, v in known.items() if v is not None or k == "CreationDate"}
+            files.append(path.with_name(f"{path.name}.{suffix}"))
+            figure.savefig(files[-1], metadata=kept or None)
     return files

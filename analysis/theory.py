@@ -35,6 +35,9 @@ Gamma = tuple[float, float, float]
 """gamma_h, gamma_u, gamma_V."""
 Modes = Literal["along", "across", "both"]
 
+EPSILON = float(np.finfo(float).eps)
+"""Machine precision: the distance from 1 to the next number, 2.2e-16."""
+
 
 def cubic(gamma: Gamma, size: float) -> FloatArray:
     """Coefficients, highest power first, of the cubic along h*, with ``size`` A = |[a]_+|:
@@ -118,6 +121,11 @@ def gamma_of(run: xr.Dataset) -> Gamma:
     """Step sizes of a result: gain dt/tau_h, dt/tau_u, dt/tau_V."""
     p = parameters_of(run)
     return float(run.attrs["gain"]) * p.dt_ / p.tau_h_, p.dt_ / p.tau_u_, p.dt_ / p.tau_V_
+
+
+def has_closed_form(run: xr.Dataset) -> bool:
+    """Whether a result is of the paper's circuit; one that was changed says so in ``model``."""
+    return not run.attrs.get("model")
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,9 @@ import json
 
 import numpy as np
 import xarray as xr
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from circuits.lift import FloatArray
+from circuits.lift import FloatArray, SphereLift
 
 
 def accuracy(y: ArrayLike, classes: ArrayLike) -> float:
@@ -16,29 +16,37 @@ def accuracy(y: ArrayLike, classes: ArrayLike) -> float:
     return float((np.sign(np.asarray(y)) == np.asarray(classes)).mean())
 
 
-def tile_centers(run: xr.Dataset) -> FloatArray:
-    """Where the tiles lie in the data: their feed-forward weights, put back from the sphere."""
-    lift = json.loads(run.attrs["lift"])
-    W = run["W"].to_numpy()
+def tile_centers_of(W: FloatArray, lift: SphereLift) -> FloatArray:
+    """Where tiles (m, d) lie in the data: their feed-forward weights, put back from the sphere.
+
+    A tile without weights lies at the lift's centre.
+    """
     norm = np.linalg.norm(W, axis=1, keepdims=True)
     unit = np.divide(W, norm, out=np.zeros_like(W), where=norm > 0)
-    centers: FloatArray = np.asarray(lift["center"]) + lift["radius"] * unit[:, :-1]
+    centers: FloatArray = lift.center + lift.radius * unit[:, :-1]
     return centers
 
 
-def tile_positions(run: xr.Dataset) -> FloatArray:
-    """Where each tile lies along the manifold: the median ``position`` of the points it wins.
+def tile_centers(run: xr.Dataset) -> FloatArray:
+    """Where the tiles of a result lie in the data when it ends; see `tile_centers_of`."""
+    lift = SphereLift(**json.loads(run.attrs["lift"]))
+    return tile_centers_of(run["W"].to_numpy(), lift)
 
-    A tile wins a point when it responds most; one that never does has no position (NaN).
-    """
-    h, position = run["h"].to_numpy(), run["position"].to_numpy()
-    winner = np.where(h.any(axis=1), h.argmax(axis=1), -1)
-    return np.array(
-        [
-            np.median(position[winner == tile]) if (winner == tile).any() else np.nan
-            for tile in range(h.shape[1])
-        ]
-    )
+
+def tile_positions(centers: FloatArray, points: ArrayLike, position: ArrayLike) -> FloatArray:
+    """Where tiles lie along the manifold: the ``position`` of the point nearest to each."""
+    shown, places = np.asarray(points, dtype=float), np.asarray(position, dtype=float)
+    nearest = [int(((shown - center) ** 2).sum(axis=1).argmin()) for center in centers]
+    return places[nearest]
+
+
+def tile_order(
+    centers: FloatArray, points: ArrayLike, position: ArrayLike | None = None, axis: int = 0
+) -> NDArray[np.intp]:
+    """Tiles along the manifold, by `tile_positions`; from left to right along the coordinate
+    ``axis`` of the data where the points have no ``position``."""
+    places = centers[:, axis] if position is None else tile_positions(centers, points, position)
+    return np.argsort(places, kind="stable")
 
 
 def diffusion_slopes(result: xr.Dataset) -> FloatArray:

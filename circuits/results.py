@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import subprocess
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import xarray as xr
@@ -14,6 +16,10 @@ from circuits.errors import CircuitError
 
 class ResultError(CircuitError, OSError):
     """A result that cannot be written or read."""
+
+
+UNREADABLE = (OSError, ValueError, KeyError)
+"""What reading a file that is damaged or of another kind raises."""
 
 
 def save(dataset: xr.Dataset, path: Path) -> Path:
@@ -38,15 +44,31 @@ def save(dataset: xr.Dataset, path: Path) -> Path:
     return path
 
 
-def load(path: Path) -> xr.Dataset:
-    """Read a data set into memory."""
+@contextmanager
+def opened(path: Path) -> Iterator[xr.Dataset]:
+    """A data set that is read from disk as far as it is used, until the block ends."""
     try:
-        with xr.open_dataset(path, engine="h5netcdf") as dataset:
-            return dataset.load()
+        dataset = xr.open_dataset(path, engine="h5netcdf")
     except FileNotFoundError:
         raise ResultError(f"there is no result file {path}") from None
-    except (OSError, ValueError, KeyError) as error:
-        raise ResultError(f"{path} is not a result of manifold-circuit: {error}") from None
+    except UNREADABLE as error:
+        raise _not_a_result(path, error) from None
+    with dataset:
+        yield dataset
+
+
+def load(path: Path) -> xr.Dataset:
+    """Read a data set into memory."""
+    with opened(path) as dataset:
+        try:
+            return dataset.load()
+        except UNREADABLE as error:  # a file may be damaged beyond its header
+            raise _not_a_result(path, error) from None
+
+
+def _not_a_result(path: Path, error: Exception) -> ResultError:
+    reason = str(error).partition("\n")[0]
+    return ResultError(f"{path} is not a result of manifold-circuit ({reason})")
 
 
 def code_revision() -> str:

@@ -1,7 +1,8 @@
-"""Which repeats hyperparameters are chosen on, and which are reported."""
+"""Which repeats are shown, which are reported, and which hyperparameters are chosen on."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,30 @@ def with_repeats(result: xr.Dataset) -> xr.Dataset:
         return result
     seed = int(result.attrs.get("seed", 0))
     return result.expand_dims("repeat").assign_coords(seed=("repeat", [seed]))
+
+
+def first_repeat(result: xr.Dataset) -> xr.Dataset:
+    """The first of merged repeats; a single run is its own."""
+    return result.isel(repeat=0, missing_dims="ignore")
+
+
+def seeds_of(result: xr.Dataset) -> list[int]:
+    """Seeds of the repeats; a result that does not know its seed has none."""
+    if "seed" in result.coords:
+        return [int(seed) for seed in np.atleast_1d(result["seed"].to_numpy())]
+    return [int(result.attrs["seed"])] if "seed" in result.attrs else []
+
+
+def in_words(numbers: Iterable[int]) -> str:
+    """Seeds in few words: 0 to 3, 7."""
+    runs: list[list[int]] = []
+    for number in sorted(set(numbers)):
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    words = (", ".join(map(str, run)) if len(run) < 3 else f"{run[0]} to {run[-1]}" for run in runs)
+    return ", ".join(words) or "unknown"
 
 
 def reported(merged: xr.Dataset) -> xr.Dataset:

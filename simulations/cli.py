@@ -264,7 +264,7 @@ def compare(
 
 def _study_figures(run: xr.Dataset, p: CircuitParameters) -> dict[str, Figure]:
     """How the run would settle with other time constants, convergence in dt, and stability."""
-    from analysis import agreement, studies
+    from analysis import studies
 
     settings: dict[str, dict[str, str]] = {"as they are": {}} | {
         f"{name} {word}": {name: f"{factor * value!r} s"}
@@ -272,9 +272,9 @@ def _study_figures(run: xr.Dataset, p: CircuitParameters) -> dict[str, Figure]:
         for word, factor in (("halved", 0.5), ("doubled", 2.0))
     }
     return {
-        "settling-error": agreement.figure_settling_error(studies.settling_study(run, settings)),
-        "convergence": agreement.figure_convergence(studies.convergence_study()),
-        "stability": agreement.figure_stability_map(
+        "settling-error": studies.figure_settling_error(studies.settling_study(run, settings)),
+        "convergence": studies.figure_convergence(studies.convergence_study()),
+        "stability": studies.figure_stability_map(
             studies.stability_map(), studies.working_points(run)
         ),
     }

@@ -18,6 +18,8 @@ from mpl_toolkits.mplot3d.axes3d import Axes3D  # type: ignore[import-untyped]
 
 from analysis.style import figure_style
 from circuits.lift import FloatArray
+from circuits.measures import tile_centers, tile_order
+from circuits.selection import first_repeat
 
 EXCITATORY, INHIBITORY, READOUT, INPUT = "#0072B2", "#D55E00", "#009E73", "#666666"
 """Colours of the populations."""
@@ -179,14 +181,13 @@ def plot_fields(run: xr.Dataset, ax: Axes3D | None = None) -> Axes3D:
     """Receptive fields: the points in the plane, above each the responses of the tiles to it."""
     if ax is None:
         ax = plt.figure().add_subplot(projection="3d")
-    one = run.isel(repeat=0, missing_dims="ignore")
+    one = first_repeat(run)
     points, h = one["points"].to_numpy(), one["h_final"].to_numpy()
     ax.scatter(points[:, 0], points[:, 1], 0, s=1.5, c="black", lw=0, depthshade=False)
     # Colours follow the tiles along the arcs, so that neighbours are easy to tell apart.
     position = one["position"].to_numpy()
-    total = h.sum(axis=0)
-    center = (position @ h) / np.where(total > 0, total, 1)
-    responding = [int(tile) for tile in np.argsort(center, kind="stable") if total[tile] > 0]
+    order = tile_order(tile_centers(one), points, position)
+    responding = [int(tile) for tile in order if h[:, tile].any()]
     for tile, color in zip(responding, tile_colors(len(responding)), strict=True):
         active = h[:, tile] > 0
         field = np.column_stack([points[active], h[active, tile]])

@@ -4,6 +4,7 @@ number of points seen."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import matplotlib.pyplot as plt
@@ -15,8 +16,8 @@ from matplotlib.gridspec import SubplotSpec
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 from mpl_toolkits.mplot3d.axes3d import Axes3D  # type: ignore[import-untyped]
 
-from analysis.style import LOWER, UPPER, figure_style
-from circuits.selection import chosen_errors, reported, with_repeats
+from analysis.style import LOWER, UPPER, figure_style, whole_numbers
+from circuits.selection import chosen_errors, first_repeat, reported, with_repeats
 
 CLASSES = {-1: (UPPER, "class −1"), 1: (LOWER, "class +1")}
 
@@ -38,7 +39,7 @@ def plot_roll(result: xr.Dataset, ax: Axes3D | None = None, board: int = 0) -> A
     """The Swiss roll of the first repeat, coloured by the classes of a board."""
     if ax is None:
         ax = plt.figure().add_subplot(projection="3d")
-    one = result.isel(repeat=0, missing_dims="ignore")
+    one = first_repeat(result)
     points, classes = one["points"].to_numpy(), one["classes"].isel(board=board).to_numpy()
     # One collection, so that what is in front hides what is behind, whatever its class.
     colors = [CLASSES[int(label)][0] for label in classes]
@@ -53,7 +54,7 @@ def plot_roll(result: xr.Dataset, ax: Axes3D | None = None, board: int = 0) -> A
 def plot_board(result: xr.Dataset, ax: Axes | None = None, board: int = 0) -> Axes:
     """A board on the unrolled sheet: the points of the first repeat by class."""
     ax = ax or plt.figure().add_subplot()
-    one = result.isel(repeat=0, missing_dims="ignore")
+    one = first_repeat(result)
     sheet, classes = one["unrolled"].to_numpy(), one["classes"].isel(board=board).to_numpy()
     for label, (color, name) in CLASSES.items():
         own = sheet[classes == label]
@@ -93,6 +94,7 @@ def plot_stream(result: xr.Dataset, ax: Axes | None = None, board: int = 0) -> A
     for i, name in enumerate(STREAM):
         _draw_errors(ax, result, name, STREAM[name], board, times + 0.04 * step * (2 * i - 1))
     ax.set(xlabel="points seen", ylabel="error on test points")
+    whole_numbers(ax.xaxis)
     ax.set_xlim(0, times[-1] + 0.5 * step)
     return _error_axis(ax)
 
@@ -166,6 +168,34 @@ def figure(supervision: xr.Dataset, stream: xr.Dataset) -> Figure:
         _legend(fig, grid[1, 0], rows[1][0], "Semi- against\nfully supervised", repeats[0])
         _legend(fig, grid[2, 0], rows[2][0], "Online against\noffline", repeats[1])
     return fig
+
+
+def _by_board(result: xr.Dataset, draw: Callable[..., Axes]) -> Figure:
+    """A panel per board, with one legend."""
+    boards = result["board"].to_numpy()
+    with figure_style():
+        fig = plt.figure(figsize=(3.6 * len(boards), 3.2))
+        axes = fig.subplots(1, len(boards), squeeze=False)[0]
+        for board, ax in enumerate(axes):
+            draw(result, ax, board).set_title(f"squares of side {boards[board]}")
+        handles, labels = axes[0].get_legend_handles_labels()
+        fig.legend(handles, labels, loc="outside lower center", ncols=len(handles))
+    return fig
+
+
+def figure_supervision(result: xr.Dataset) -> Figure:
+    """Semi- against fully supervised errors on every board."""
+    return _by_board(result, plot_supervision)
+
+
+def figure_stream(result: xr.Dataset) -> Figure:
+    """Online against offline errors on every board."""
+    return _by_board(result, plot_stream)
+
+
+def figure_boards(result: xr.Dataset) -> Figure:
+    """Every board on the unrolled sheet."""
+    return _by_board(result, plot_board)
 
 
 def _legend(fig: Figure, place: SubplotSpec, source: Axes, title: str, repeats: int) -> None:

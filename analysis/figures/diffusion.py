@@ -11,8 +11,9 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from analysis.style import figure_style
+from analysis.style import figure_style, whole_numbers
 from circuits.measures import diffusion_slopes
+from circuits.selection import first_repeat
 
 MARKERS = ("o", "s", "^", "D", "v", "P")
 
@@ -52,35 +53,44 @@ def plot_change(result: xr.Dataset, ax: Axes | None = None) -> Axes:
         aspect="equal",
     )
     handles, labels = ax.get_legend_handles_labels()
-    ax.legend(handles[::-1], labels[::-1], title="points since\nthe labels", markerscale=1.8)
+    ax.legend(
+        handles[::-1],
+        labels[::-1],
+        title="points since the labels",
+        markerscale=1.8,
+        loc="upper center",
+        bbox_to_anchor=(0.5, -0.14),
+        ncols=len(handles),
+    )
     return ax
 
 
-def plot_readouts(result: xr.Dataset, ax: Axes | None = None, repeat: int = 0) -> Axes:
-    """The readout over time with either nonlinearity, on the same stream; enlarged, the time after
-    the first label, when they differ."""
+def plot_readouts(result: xr.Dataset, ax: Axes | None = None) -> Axes:
+    """The readout over time with either nonlinearity, on the stream of the first repeat; enlarged,
+    the time after the first label, when they differ."""
     ax = ax or plt.figure().add_subplot()
-    y = result.isel(repeat=repeat, missing_dims="ignore")["readout_y"]
+    y = first_repeat(result)["readout_y"]
     _draw_readouts(ax, y, 10)
     ax.set(xlabel="presentation", ylabel="readout y", ylim=(-1.15, 1.15))
+    whole_numbers(ax.xaxis)
     answered = np.flatnonzero((y != 0).any("readout_kind").to_numpy())
     if answered.size:
-        first, span = int(answered[0]) + 1, y.sizes["presentation"]
-        after = min(max(span // 25, 20), span - first + 1)
+        number, span = y["presentation"].to_numpy(), y.sizes["presentation"]
+        first = int(number[answered[0]])
+        after = min(max(span // 25, 20), int(number[-1]) - first + 1)
         zoom = ax.inset_axes((0.34, 0.17, 0.62, 0.66))
         _draw_readouts(zoom, y, 22)
         zoom.set(xlim=(first - 0.06 * after, first + after), ylim=(-1.1, 1.1), yticks=(-1, 0, 1))
         zoom.set_title("after the first label", size=8, weight="normal")
         zoom.spines[["top", "right"]].set_visible(True)
         ax.indicate_inset_zoom(zoom, edgecolor="0.5")
-        zoom.legend(loc="center right", frameon=True, framealpha=1)
-    else:
-        ax.legend(loc="center right")
+        whole_numbers(zoom.xaxis)
+    ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.14), ncols=2)
     return ax
 
 
 def _draw_readouts(ax: Axes, y: xr.DataArray, size: float) -> None:
-    time = np.arange(y.sizes["presentation"]) + 1
+    time = y["presentation"].to_numpy()
     for kind, (color, marker) in READOUTS.items():
         look: dict[str, Any] = {"color": color}
         if marker == "o":

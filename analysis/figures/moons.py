@@ -9,9 +9,11 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
-from analysis.style import LABEL, LOWER, UPPER, figure_style
-from circuits.measures import tile_positions
+from analysis.plane import LabelMarks, label_entries
+from analysis.style import LABEL, LOWER, UPPER, figure_style, legend_beside, whole_numbers
+from circuits.measures import tile_centers, tile_order, tile_positions
 
 MARKERS = {-1: ("^", UPPER, "class −1"), 1: ("x", LOWER, "class +1")}
 
@@ -25,12 +27,12 @@ def plot_points(run: xr.Dataset, ax: Axes | None = None) -> Axes:
         ax.scatter(
             own[:, 0], own[:, 1], s=6, marker=marker, c=color, linewidths=0.6, alpha=0.6, label=name
         )
-    shown = points[run["labels"].to_numpy()[:, 0] != 0]
-    ax.scatter(
-        shown[:, 0], shown[:, 1], s=160, marker="*", c=LABEL, ec="white", zorder=3, label="labelled"
-    )
+    labels = run["labels"].to_numpy()[:, 0]
+    LabelMarks(ax).show(points, labels)
     ax.set(xlabel="first coordinate", ylabel="second coordinate", aspect="equal")
-    ax.legend(loc="center left", bbox_to_anchor=(1, 0.5), markerscale=1.5)
+    handles, names = ax.get_legend_handles_labels()
+    signed, texts = label_entries(labels)
+    legend_beside(ax, [*handles, *signed], [*names, *texts], markerscale=1.5)
     return ax
 
 
@@ -38,7 +40,7 @@ def plot_readout(run: xr.Dataset, ax: Axes | None = None, readout: int = 0) -> A
     """The readout y at the end of every presentation, by true class, with arrows at the labels."""
     ax = ax or plt.figure().add_subplot()
     y, classes = run["y"].to_numpy()[:, readout], run["classes"].to_numpy()
-    time = np.arange(len(y)) + 1
+    time = run["presentation"].to_numpy()
     for label, (marker, color, name) in MARKERS.items():
         own = classes == label
         ax.scatter(time[own], y[own], s=10, marker=marker, c=color, linewidths=0.6, label=name)
@@ -46,31 +48,37 @@ def plot_readout(run: xr.Dataset, ax: Axes | None = None, readout: int = 0) -> A
     for t in np.flatnonzero(labels):
         ax.annotate(
             "label",
-            (t + 1, labels[t]),
-            (t + 1 + 0.06 * len(y), 0.6 * labels[t]),
+            (time[t], labels[t]),
+            (time[t] + 0.06 * len(y), 0.6 * labels[t]),
             arrowprops={"arrowstyle": "->", "color": LABEL},
             va="center",
+            bbox={"fc": "white", "ec": "none", "pad": 1},
         )
     ax.set(xlabel="presentation", ylabel="readout y", ylim=(-1.15, 1.15))
+    whole_numbers(ax.xaxis)
     return ax
 
 
 def plot_weights(
     run: xr.Dataset, ax: Axes | None = None, readout: int = 0, every: int = 100
 ) -> Axes:
-    """Readout weights of the tiles, ordered along the manifold, at every 100th presentation."""
+    """Readout weights of the tiles, ordered along the manifold, after every 100th presentation."""
     ax = ax or plt.figure().add_subplot()
-    position = tile_positions(run)
-    order = np.argsort(position)
-    shown = run["snapshot_presentation"].to_numpy() % every == every - 1
-    w = run["w_snapshots"].to_numpy()[shown][:, readout][:, order]
-    times = run["snapshot_presentation"].to_numpy()[shown] + 1
+    points, along = run["points"].to_numpy(), run["position"].to_numpy()
+    position = tile_positions(tile_centers(run), points, along)
+    order = tile_order(tile_centers(run), points, along)
+    learned = run["snapshot"].to_numpy()
+    shown = learned % every == 0
+    if not shown.any():  # a stream shorter than that: its end
+        shown[-1] = True
+    w, times = run["w_snapshots"].to_numpy()[shown][:, readout][:, order], learned[shown]
     colors = plt.get_cmap("cividis")(np.linspace(0.95, 0.05, len(times)))
     tiles = np.arange(1, len(order) + 1)
     for row, color in zip(w, colors, strict=True):
         ax.plot(tiles, row, color=color)
     scale = plt.cm.ScalarMappable(Normalize(times[0], times[-1]), "cividis_r")
-    ax.figure.colorbar(scale, ax=ax, label="presentation")
+    ticks = MaxNLocator(integer=True)
+    ax.figure.colorbar(scale, ax=ax, label="presentations learned from", ticks=ticks)
     lower = position[order] >= 0
     if lower.any() and not lower.all():
         ax.axvline(tiles[lower][0] - 0.5, color="0.6", lw=0.8, ls=":")
@@ -88,6 +96,7 @@ def plot_weights(
     ax.axhline(0, color="0.6", lw=0.8)
     ax.margins(y=0.15)
     ax.set(xlabel="tile, ordered along the moons (upper | lower)", ylabel="readout weight w")
+    whole_numbers(ax.xaxis)
     return ax
 
 

@@ -11,9 +11,9 @@ import xarray as xr
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
 
-from analysis.style import LABEL, LOWER, UPPER, figure_style
+from analysis.style import LABEL, LOWER, UPPER, figure_style, whole_numbers
+from circuits.selection import first_repeat
 
 APPROACHES = {
     "laplacian": ("Laplacian (offline)", "#009E73", "///"),
@@ -25,12 +25,10 @@ BIN = 0.05
 """Width of the histogram's bins."""
 
 
-def plot_solution(
-    result: xr.Dataset, ax: Axes | None = None, approach: str = "laplacian", repeat: int = 0
-) -> Axes:
-    """The square, points coloured by predicted label, with the two labelled points."""
+def plot_solution(result: xr.Dataset, ax: Axes | None = None, approach: str = "laplacian") -> Axes:
+    """The square of the first repeat, points coloured by predicted label, with the two labelled."""
     ax = ax or plt.figure().add_subplot()
-    one = result.isel(repeat=repeat, missing_dims="ignore")
+    one = first_repeat(result)
     points, score = one["points"].to_numpy(), one["score"].sel(approach=approach).to_numpy()
     for sign, color, marker, name in (
         (-1, UPPER, "^", "predicted −1"),
@@ -100,8 +98,14 @@ def plot_imbalance(result: xr.Dataset, ax: Axes | None = None) -> Axes:
         ylabel=f"runs (of {n})",
         xlim=(edges[0], edges[-1]),
     )
-    ax.yaxis.set_major_locator(MaxNLocator(integer=True))
-    ax.legend(title="dotted: means", title_fontsize=8)
+    whole_numbers(ax.yaxis)
+    ax.legend(
+        title="dotted: means",
+        title_fontsize=8,
+        loc="upper center",
+        bbox_to_anchor=(0.5, -0.16),
+        ncols=2,
+    )
     return ax
 
 

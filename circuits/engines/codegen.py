@@ -131,7 +131,7 @@ class CircuitDevice(CPPStandaloneDevice):  # type: ignore[misc]
         self.code_lines["before_start"] = [READ_SCHEDULE]
         self.code_lines["before_network_run"] = [APPLY_SCHEDULE.format(network=network.name)]
         for path in pathways(network):
-            call = f'({path}.queue[0][0], results_dir + "{path}.spikes");'
+            queue = f'({path}.queue[0][0], results_dir + "{path}.spikes");'
             self.code_lines["before_network_run"].append(f"load_spikes{queue}")
             self.code_lines["after_network_run"].append(f"save_spikes{queue}")
         with driving(network):

@@ -8,10 +8,22 @@ import subprocess
 
 import numpy as np
 import pytest
-from brian2 import NeuronGroup, SpikeMonitor, StateMonitor, Synapses, ms
+from brian2 import (
+    Hz,
+    NeuronGroup,
+    PoissonGroup,
+    PoissonInput,
+    PopulationRateMonitor,
+    SpikeGeneratorGroup,
+    SpikeMonitor,
+    StateMonitor,
+    Synapses,
+    TimedArray,
+    ms,
+    network_operation,
+)
 
-from analysis import describe
-from analysis.describe import Code, Table, tables, to_latex, to_markdown
+from analysis.describe import Code, Table, latex, notes, tables, to_latex, to_markdown
 from circuits import CircuitParameters, ManifoldCircuit, SphereLift
 from circuits.engines import cache
 
@@ -27,6 +39,20 @@ def make(engine="numpy", **changes):
 def described():
     """A circuit that no test runs or changes."""
     return make()
+
+
+@pytest.fixture(scope="module")
+def found(described):
+    """Its description."""
+    return tables(described)
+
+
+@pytest.fixture(scope="module")
+def ran():
+    """A circuit after a run that recorded all there is, its description from before, the run."""
+    circuit = make()
+    before = tables(circuit)
+    return circuit, before, run_briefly(circuit, record=("h", "u", "V", "y"), snapshot_every=1)
 
 
 @pytest.fixture
@@ -53,19 +79,18 @@ def all_text(found):
     return "\n".join(cell for item in found for row in item.rows for cell in row)
 
 
-def test_tables_are_the_ones_of_nordlie(described):
-    titles = [item.title.split(".")[0] for item in tables(described)]
+def test_tables_are_the_ones_of_nordlie(found):
+    titles = [item.title.split(".")[0] for item in found]
     assert titles == ["A", "B", "C", "D1", "D2", "E", "F", "G", "H", "I"]
 
 
-def test_population_sizes_are_those_of_the_objects(described):
-    sizes = column(table(tables(described), "B"), "Name", "Size")
+def test_population_sizes_are_those_of_the_objects(described, found):
+    sizes = column(table(found, "B"), "Name", "Size")
     assert sizes == {"inputs": "5", "excitatory": "7", "inhibitory": "3", "readout": "2"}
     assert sizes == {name: str(described.network[name].N) for name in sizes}
 
 
-def test_number_of_synapses_is_the_product_of_the_populations(described):
-    found = tables(described)
+def test_number_of_synapses_is_the_product_of_the_populations(described, found):
     sizes = column(table(found, "B"), "Name", "Size")
     rows = columns(table(found, "C"), "Name", "Source", "Target", "Pattern", "Synapses")
     assert {row[0] for row in rows} == {"feedforward", "lateral", "classifier"}
@@ -74,14 +99,14 @@ def test_number_of_synapses_is_the_product_of_the_populations(described):
         assert pattern == "all-to-all"
 
 
-def test_every_object_of_the_network_appears(described):
-    codes = {str(cell) for t in tables(described) for row in t.rows for cell in row}
+def test_every_object_of_the_network_appears(described, found):
+    codes = {str(cell) for t in found for row in t.rows for cell in row}
     missing = [item.name for item in described.network.sorted_objects if item.name not in codes]
     assert missing == []
 
 
-def test_every_equation_appears_once_with_its_unit(described):
-    rows = columns(table(tables(described), "D1"), "Object", "Equation", "Unit")
+def test_every_equation_appears_once_with_its_unit(described, found):
+    rows = columns(table(found, "D1"), "Object", "Equation", "Unit")
     expected = []
     for name in ("inputs", "excitatory", "inhibitory", "readout"):
         expected += [(name, str(eq)) for eq in described.network[name].equations.ordered]
@@ -101,8 +126,8 @@ def test_every_equation_appears_once_with_its_unit(described):
     ]
 
 
-def test_linked_variables_say_what_they_are_linked_to(described):
-    rows = columns(table(tables(described), "D1"), "Object", "Equation", "Kind")
+def test_linked_variables_say_what_they_are_linked_to(found):
+    rows = columns(table(found, "D1"), "Object", "Equation", "Kind")
     linked = {row[:2]: row[2] for row in rows if "linked" in row[2]}
     assert set(linked) == {
         ("excitatory", "restart"),
@@ -114,8 +139,7 @@ def test_linked_variables_say_what_they_are_linked_to(described):
         assert kind.endswith(f"linked to inputs.{name}")
 
 
-def test_regular_code_is_the_code_of_the_objects(described):
-    found = tables(described)
+def test_regular_code_is_the_code_of_the_objects(described, found):
     shown = {}
     for letter, names in (
         ("D2", ("Update", "Code")),
@@ -132,8 +156,7 @@ def test_regular_code_is_the_code_of_the_objects(described):
         assert shown[item.name].split("\n") == item.abstract_code.strip().split("\n")
 
 
-def test_plasticity_is_what_learns(described):
-    found = tables(described)
+def test_plasticity_is_what_learns(found):
     assert column(table(found, "E"), "Update", "Every") == {
         "lateral_stateupdater": "step",
         "feedforward_learn": "200 steps",
@@ -149,17 +172,17 @@ def test_plasticity_is_what_learns(described):
     }
 
 
-def test_step_of_the_rates_is_the_one_that_runs(circuit):
+def test_step_of_the_rates_is_the_one_that_runs(ran):
     """The code shown before a run is the code Brian2 has used after one."""
-    shown = column(table(tables(circuit), "D2"), "Update", "Code")
-    run_briefly(circuit)
+    circuit, before, _ = ran
+    shown = column(table(before, "D2"), "Update", "Code")
     for name in ("excitatory_stateupdater", "inhibitory_stateupdater"):
         assert shown[name] == circuit.network[name].abstract_code
     assert shown["excitatory_stateupdater"].endswith("h = clip(_h, 0, inf)")
 
 
-def test_schedule_is_in_the_order_of_the_network(described):
-    rows = columns(table(tables(described), "H"), "Object", "Slot", "Order", "Part of", "Every")
+def test_schedule_is_in_the_order_of_the_network(described, found):
+    rows = columns(table(found, "H"), "Object", "Slot", "Order", "Part of", "Every")
     steps = {"step_clock": "step", "presentation_clock": "200 steps"}
     expected = [
         (item.name, item.when, str(item.order), item.group.name, steps[item.clock.name])
@@ -237,10 +260,10 @@ def test_what_the_data_decide_is_not_given_a_value(n_tiles):
     }
 
 
-def test_values_at_the_start_are_those_of_a_run(circuit):
+def test_values_at_the_start_are_those_of_a_run(ran):
     """After a run the groups hold what they were given and what has not moved since."""
-    rows = columns(table(tables(circuit), "D1"), "Object", "Equation", "At the start")
-    run_briefly(circuit)
+    circuit, before, _ = ran
+    rows = columns(table(before, "D1"), "Object", "Equation", "At the start")
     for group, name, value in rows:
         if name in ("h_rest", "u_rest", "gain", "sqrt_alpha", "eta", "mu", "running", "rate"):
             held = np.unique(circuit.network[group].variables[name].get_value())
@@ -248,8 +271,8 @@ def test_values_at_the_start_are_those_of_a_run(circuit):
             np.testing.assert_allclose(shown, held, rtol=1e-5)  # six digits are shown
 
 
-def test_every_parameter_is_there_and_explained(described):
-    rows = {str(row[0]): row[1:] for row in table(tables(described), "I").rows}
+def test_every_parameter_is_there_and_explained(described, found):
+    rows = {str(row[0]): row[1:] for row in table(found, "I").rows}
     assert set(described.parameters.as_dict()) < set(rows)
     assert float(rows["alpha"][0]) == pytest.approx(described.alpha, rel=1e-5)
     gamma = [float(value) for value in rows["gamma"][0].split(", ")]
@@ -258,26 +281,27 @@ def test_every_parameter_is_there_and_explained(described):
     assert rows["n_tiles"] == ("7", "m, the number of excitatory cells.")
 
 
-def test_front_end_is_described(described):
-    text = all_text([table(tables(described), "F")])
+def test_front_end_is_described(found):
+    text = all_text([table(found, "F")])
     assert repr(LIFT) in text
     assert "4 coordinates become 5 inputs" in text
     assert "5 values a row" in text
     assert "2 values a row" in text
 
 
-def test_measurements_are_those_of_a_run(circuit):
-    rows = columns(table(tables(circuit), "G"), "Result", "Variables", "Cells")
+def test_measurements_are_those_of_a_run(ran):
+    _, before, run = ran
+    rows = columns(table(before, "G"), "Result", "Variables", "Cells")
     cells = {result: int(count) for result, _, count in rows if result}
-    run = run_briefly(circuit, record=("h", "u", "V", "y"), snapshot_every=1)
     for result, count in cells.items():
         width = 2 if result.endswith("_trace") else 1
         assert count == np.prod(run[result].shape[width:]), result
 
 
-def test_a_recorded_run_leaves_the_schedule_as_it_was(circuit):
-    run_briefly(circuit, record=("y",))
-    assert column(table(tables(circuit), "H"), "Object", "Every")["readout_answer"] == "200 steps"
+def test_a_recorded_run_leaves_the_schedule_as_it_was(ran):
+    circuit, before, _ = ran
+    assert column(table(before, "H"), "Object", "Every")["readout_answer"] == "200 steps"
+    assert table(tables(circuit), "H") == table(before, "H")
 
 
 def test_objects_of_the_users_own_appear(circuit):
@@ -314,17 +338,82 @@ def test_objects_of_the_users_own_appear(circuit):
     assert [item.name for item in network.sorted_objects if item.name not in names] == []
 
 
+def test_objects_of_any_kind_get_a_row(circuit):
+    """Sources of spikes, functions of Python, synapses on synapses or without any pair, noise, a
+    current from a TimedArray: each is named, and whatever is known of it is said."""
+    network = circuit.network
+
+    @network_operation(dt=2 * ms, name="meddle")
+    def meddle():
+        """Looks at the clock."""
+
+    current = TimedArray(np.zeros((4, 3)), dt=5 * ms, name="current")
+    noisy = NeuronGroup(
+        3,
+        "dv/dt = (I - v)/ms + xi*ms**-0.5 : 1\nI = current(t, i) : 1",
+        threshold="v > 1",
+        reset="v = 0",
+        method="euler",
+        namespace={"current": current},
+        name="noisy",
+    )
+    poisson = PoissonGroup(2, 10 * Hz, name="poisson")
+    spikes = SpikeGeneratorGroup(2, [0], [1] * ms, name="generator")
+    kicks = PoissonInput(noisy, "v", 5, 10 * Hz, 0.1)
+    unwired = Synapses(noisy, noisy, "s : 1", name="unwired")
+    wires = Synapses(poisson, noisy[:2], "s : 1", on_pre="v_post += s", name="wires")
+    wires.connect()
+    gates = Synapses(noisy, wires, "q : 1", on_pre="s_post += q", name="gates")
+    gates.connect(i=[0], j=[1])
+    rate = PopulationRateMonitor(noisy, name="rate_of_noisy")
+    network.add(meddle, noisy, poisson, spikes, kicks, unwired, wires, gates, rate)
+
+    found = tables(circuit)
+    patterns = column(table(found, "C"), "Name", "Pattern")
+    assert patterns["unwired"] == "0 of 9 pairs"
+    assert patterns["wires"] == "all-to-all"
+    assert patterns["gates"] == "1 of 12 pairs"
+    sizes = column(table(found, "B"), "Name", "Size")
+    assert (sizes["poisson"], sizes["generator"], sizes["noisy"]) == ("2", "2", "3")
+    rows = {
+        row[0]: row[1:] for row in columns(table(found, "D2"), "Update", "Every", "What it does")
+    }
+    assert rows["meddle"] == ("2 ms", "NetworkOperation: Looks at the clock.")
+    assert kicks.name in rows
+    assert ("current", "noisy", "3 values a row, 4 rows of 5 ms") in columns(
+        table(found, "F"), "Part", "Part of", "Definition"
+    )
+    assert "rate_of_noisy" in column(table(found, "G"), "Name", "Of")
+    names = {str(cell) for t in found for row in t.rows for cell in row}
+    assert [item.name for item in network.sorted_objects if item.name not in names] == []
+
+
+def test_a_replaced_rule_is_the_one_that_is_described(circuit):
+    feedforward = circuit.network["feedforward"]
+    old = circuit.network["feedforward_learn"]
+    old.active = False
+    feedforward.run_regularly("W += 0.5*x_pre", clock=old.clock, when="end", name="faster")
+    found = tables(circuit)
+    assert column(table(found, "E"), "Update", "Code")["faster"] == "W += 0.5*x_pre"
+    every = column(table(found, "E"), "Update", "Every")
+    assert (every["faster"], every["feedforward_learn"]) == ("200 steps", "never: inactive")
+    assert column(table(found, "A"), "Aspect", "Description")["Plasticity"].count("W") == 1
+    types = column(table(found, "H"), "Object", "Type")
+    assert types["faster"] == "CodeRunner"
+    assert types["feedforward_learn"] == "CodeRunner (inactive)"
+
+
 def test_an_object_without_a_note_still_appears(described, monkeypatch):
-    monkeypatch.setattr(describe, "NOTES", {})
-    test_every_object_of_the_network_appears(described)
+    monkeypatch.setattr(notes, "NOTES", {})
+    test_every_object_of_the_network_appears(described, tables(described))
     assert column(table(tables(described), "B"), "Name", "Size")["excitatory"] == "7"
     # Without its note the rule of W is still known to be plasticity: it changes a synapse.
     assert "feedforward_learn" in column(table(tables(described), "E"), "Update", "Code")
 
 
-def test_notes_are_about_something_that_is_there(described):
-    names = {str(cell) for t in tables(described) for row in t.rows for cell in row}
-    assert set(describe.NOTES) <= names
+def test_notes_are_about_something_that_is_there(found):
+    names = {str(cell) for t in found for row in t.rows for cell in row}
+    assert set(notes.NOTES) <= names
 
 
 def test_describing_leaves_the_circuit_as_it_is(circuit):
@@ -372,8 +461,8 @@ def markdown_tables(text):
     ]
 
 
-def test_markdown_rows_have_as_many_cells_as_the_header(described):
-    found = [*tables(described), NASTY_TABLE]
+def test_markdown_rows_have_as_many_cells_as_the_header(found):
+    found = [*found, NASTY_TABLE]
     parsed = markdown_tables(to_markdown(found))
     assert len(parsed) == len(found)
     for item, rows in zip(found, parsed, strict=True):
@@ -382,8 +471,8 @@ def test_markdown_rows_have_as_many_cells_as_the_header(described):
         assert all(cell.strip() == "---" for cell in rows[1])
 
 
-def test_markdown_gives_back_what_was_put_in(described):
-    found = [*tables(described), NASTY_TABLE]
+def test_markdown_gives_back_what_was_put_in(found):
+    found = [*found, NASTY_TABLE]
     for item, rows in zip(found, markdown_tables(to_markdown(found)), strict=True):
         for row, cells in zip(item.rows, rows[2:], strict=True):
             for text, cell in zip(row, cells, strict=True):
@@ -398,8 +487,8 @@ def test_markdown_gives_back_what_was_put_in(described):
                     assert re.sub(r"\\([\\`*_|<\]])", r"\1", cell.strip()) == text
 
 
-def test_markdown_has_no_stray_html(described):
-    text = to_markdown([*tables(described), NASTY_TABLE])
+def test_markdown_has_no_stray_html(found):
+    text = to_markdown([*found, NASTY_TABLE])
     outside = re.sub(r"(`+).*?\1", "", text.replace("<br>", ""))
     assert re.findall(r"(?<!\\)<[A-Za-z/!?]", outside) == []
 
@@ -423,8 +512,8 @@ def check_latex(text):
     assert re.findall(r"[\\$#%_^~<>|]", commands_gone) == []
 
 
-def test_latex_is_balanced_and_escaped(described):
-    found = [*tables(described), NASTY_TABLE]
+def test_latex_is_balanced_and_escaped(found):
+    found = [*found, NASTY_TABLE]
     text = to_latex(found)
     check_latex(text)
     assert text.count(r"\begin{longtable}") == len(found)
@@ -433,8 +522,8 @@ def test_latex_is_balanced_and_escaped(described):
     assert set(re.findall(r"\\usepackage\{(\w+)\}", text)) == {"booktabs", "longtable"}
 
 
-def test_latex_rows_have_as_many_cells_as_the_table_has_columns(described):
-    found = [*tables(described), NASTY_TABLE]
+def test_latex_rows_have_as_many_cells_as_the_table_has_columns(found):
+    found = [*found, NASTY_TABLE]
     bodies = re.findall(r"\\begin\{longtable\}(.*?)\\end\{longtable\}", to_latex(found), re.DOTALL)
     for item, body in zip(found, bodies, strict=True):
         rows = [line for line in body.splitlines() if line.endswith(r"\tabularnewline")]
@@ -446,9 +535,8 @@ def test_latex_rows_have_as_many_cells_as_the_table_has_columns(described):
         assert sum(shares) == pytest.approx(1, abs=0.01)  # three digits each
 
 
-def test_latex_gives_back_what_was_put_in(described):
-    back = {escaped: plain for plain, escaped in describe.LATEX_ESCAPES.items()}
-    found = tables(described)
+def test_latex_gives_back_what_was_put_in(found):
+    back = {escaped: plain for plain, escaped in latex.ESCAPES.items()}
     text = to_latex(found).replace(r"\allowbreak{}", "")
     text = re.sub(
         "|".join(map(re.escape, sorted(back, key=len, reverse=True))), lambda m: back[m[0]], text
@@ -461,8 +549,7 @@ def test_latex_gives_back_what_was_put_in(described):
                     assert not line or wanted in text
 
 
-def test_latex_tables_can_be_had_without_the_document(described):
-    found = tables(described)
+def test_latex_tables_can_be_had_without_the_document(found):
     body = to_latex(found, document=False)
     check_latex(body)
     assert "documentclass" not in body

@@ -19,8 +19,10 @@ from analysis.figures import boards as chessboards
 from analysis.figures import moons as two_moons
 from circuits import measures, selection
 from circuits.errors import CircuitError, InputError
+from circuits.results import ResultError
 from simulations.experiments import get_experiment
 from simulations.sweep import run_experiment
+from tests.analysis.drawing import hidden_by_legends, offsets, text_on_text
 
 SMALL = {
     "tiling-arcs": {"n_points": 200, "n_tiles": 12},
@@ -58,13 +60,6 @@ def results(tmp_path_factory):
     return out
 
 
-@pytest.fixture(autouse=True)
-def _close():
-    with mpl.rc_context({"backend": "Agg"}):
-        yield
-        plt.close("all")
-
-
 def load(directory, name):
     with xr.open_dataset(directory / f"{name}.nc", engine="h5netcdf") as dataset:
         return dataset.load()
@@ -74,17 +69,11 @@ def single(directory, name, seed=0):
     return load(directory / name, f"seed-{seed:05d}")
 
 
-def offsets(collection):
-    """The points of a scatter plot, in two or three dimensions."""
-    if hasattr(collection, "_offsets3d"):
-        return np.column_stack([np.asarray(values) for values in collection._offsets3d])
-    return np.asarray(collection.get_offsets())
-
-
 @pytest.mark.parametrize("name", figures.FIGURES)
 def test_every_figure_is_made_from_files(results, name):
     fig = figures.make_figure(name, results)
-    fig.canvas.draw()
+    assert text_on_text(fig) == 0
+    assert hidden_by_legends(fig) == 0
     for ax in fig.axes:
         if ax.axison and not hasattr(ax, "zaxis") and ax.get_label() != "<colorbar>":
             assert ax.get_xlabel()
@@ -255,11 +244,11 @@ def test_changes_are_the_measured_against_the_predicted(results):
 
 def test_both_readouts_are_drawn_over_time(results):
     merged = load(results, "label-diffusion")
-    ax = diffusion.plot_readouts(merged, repeat=1)
+    ax = diffusion.plot_readouts(merged.isel(repeat=1))
     for collection in ax.collections:
         if collection.get_label() in diffusion.READOUTS:
             y = merged["readout_y"].sel(readout_kind=collection.get_label()).values[1]
-            expected = np.column_stack([np.arange(len(y)) + 1, y])
+            expected = np.column_stack([np.arange(len(y)), y])
             np.testing.assert_array_equal(offsets(collection), expected)
 
 
@@ -291,7 +280,7 @@ def test_plots_go_into_given_axes(results):
 def test_captions_say_how_the_results_were_made(results, name):
     text = figures.caption(name, results)
     assert "\n" not in text
-    for experiment in figures.FIGURES[name][0]:
+    for experiment in figures.FIGURES[name].experiments:
         code = load(results, experiment).attrs["code"]
         assert f"code revision {code}" in text
         assert f"n_tiles = {SMALL[experiment]['n_tiles']}" in text
@@ -333,7 +322,7 @@ def test_other_files_and_names_are_refused_in_a_sentence(results, tmp_path):
     with pytest.raises(InputError, match=r"holds no 'measured'.*run label-diffusion"):
         figures.make_figure("diffusion", tmp_path)
     path.write_bytes(b"not a result")
-    with pytest.raises(InputError, match=r"cannot be read.*run label-diffusion"):
+    with pytest.raises(ResultError, match=r"is not a result.*run label-diffusion"):
         figures.make_figure("diffusion", tmp_path)
 
 
@@ -370,7 +359,3 @@ def test_making_figures_never_simulates(results):
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-
-
-def test_seeds_are_put_in_few_words():
-    assert figures._ranges([3, 0, 1, 2, 7, 8, 20]) == "0 to 3, 7, 8, 20"

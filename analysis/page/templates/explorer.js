@@ -175,7 +175,7 @@
     const t = moments[view.moment];
     element("moment").value = view.moment;
     element("moment").setAttribute("aria-valuetext", `presentation ${t}`);
-    element("moment-value").textContent = `${t} of ${data.count - 1}`;
+    element("moment-value").textContent = `${t} of ${data.lastPresentation}`;
     element("step").value = view.step;
     element("step").setAttribute("aria-valuetext", `step ${view.step} of ${S}`);
     element("step-value").textContent = `${view.step} of ${S}`;
@@ -286,8 +286,11 @@
     box.canvas.setAttribute("aria-label", `y over ${S} steps, ending at ${signed(states[S].y[neuron])}`);
   }
 
+  // The three pictures of the tiles share their columns; at the right the scale of V has its place.
+  const TILES = { left: 64, right: 78, bottom: 8 };
+
   function drawBars(id, name, heights, [low, high]) {
-    const box = prepare(id, { left: 64, bottom: 8 }), wide = (box.right - box.left) / m;
+    const box = prepare(id, TILES), wide = (box.right - box.left) / m;
     const up = values(box, low, high, low < 0 ? [low, 0, high] : [0, high]);
     text(box.pen, name, 4, (box.top + box.bottom) / 2, "left", "middle", colours.ink);
     order.forEach((tile, place) => {
@@ -303,7 +306,7 @@
   }
 
   function drawHeat({ V }) {
-    const box = prepare("v-map", { left: 64, bottom: 8 });
+    const box = prepare("v-map", TILES);
     const wide = (box.right - box.left) / m, high = (box.bottom - box.top) / k;
     let scale = 1e-300;
     for (const state of view.run.states) for (const value of state.V) scale = Math.max(scale, value);
@@ -323,7 +326,24 @@
     }
     box.pen.lineWidth = 1;
     box.pen.strokeRect(box.left + .5, box.top + .5, box.right - box.left - 1, box.bottom - box.top - 1);
-    box.canvas.setAttribute("aria-label", `V, ${k} interneurons by ${m} tiles; the largest is ${tick(Math.max(...V))}`);
+    drawScale(box, scale);
+    box.canvas.setAttribute("aria-label",
+      `V, ${k} interneurons by ${m} tiles, on a scale from 0 to ${tick(scale)}; ` +
+      `the largest is ${tick(Math.max(...V))}`);
+  }
+
+  /** Which colour stands for which V: from 0 to the largest of this presentation. */
+  function drawScale(box, scale) {
+    const left = box.right + 10, width = 12, tall = box.bottom - box.top;
+    box.pen.fillStyle = colours.good;
+    for (let y = 0; y < tall; y++) {
+      box.pen.globalAlpha = 1 - y / (tall - 1);
+      box.pen.fillRect(left, box.top + y, width, 1);
+    }
+    box.pen.globalAlpha = 1;
+    box.pen.strokeRect(left + .5, box.top + .5, width - 1, tall - 1);
+    for (const [value, y] of [[scale, box.top + 5], [scale / 2, box.top + tall / 2], [0, box.bottom - 5]])
+      text(box.pen, tick(value), left + width + 4, y);
   }
 
   /** Data to pixels, the same scale both ways. */
@@ -384,12 +404,15 @@
       if (sign > 0) line(pen, mark, 1.6, [[x, y - arm], [x, y + arm]]);
     }
     points.forEach((point, i) => {
-      if (!row("labels", i, r)[view.neuron]) return;
-      pen.beginPath();
-      polygon(pen, ...mapPlace(point), 7, 4, 0);
-      pen.fillStyle = colours.ink;
+      const label = row("labels", i, r)[view.neuron], [x, y] = mapPlace(point);
+      if (!label) return;
       pen.globalAlpha = i > view.moment ? .35 : 1;
+      pen.beginPath();
+      polygon(pen, x, y, 9, 4, 0);
+      pen.fillStyle = colours.ink;
       pen.fill();
+      line(pen, colours.panel, 1.8, [[x - 4, y], [x + 4, y]]);
+      if (label > 0) line(pen, colours.panel, 1.8, [[x, y - 4], [x, y + 4]]);
       pen.globalAlpha = 1;
     });
     const [x, y] = mapPlace(points[view.moment]);

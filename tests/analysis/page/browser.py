@@ -178,9 +178,11 @@ class Page:
 
     def click(self, selector: str, at: tuple[float, float] | None = None) -> None:
         """Click into the middle of an element, or at a place within it."""
+        # Until the frame after it has scrolled, what is clicked may be what was there before.
         box = self.evaluate(
-            f"(() => {{ const e = document.querySelector({json.dumps(selector)});"
+            f"(async () => {{ const e = document.querySelector({json.dumps(selector)});"
             "e.scrollIntoView({block: 'center', behavior: 'instant'});"
+            "for (let n = 0; n < 2; n++) await new Promise((done) => requestAnimationFrame(done));"
             "const b = e.getBoundingClientRect(); return [b.left, b.top, b.width, b.height]; })()"
         )
         x, y = at or (box[2] / 2, box[3] / 2)
@@ -196,7 +198,8 @@ class Page:
 
     def press(self, key: str, code: int) -> None:
         """Press a key, given by its name and its Windows key code."""
-        extra = {"text": key} if len(key) == 1 else {}
+        typed = "\r" if key == "Enter" else key
+        extra = {"text": typed} if len(typed) == 1 else {}
         for kind in ("keyDown", "keyUp"):
             self.send(
                 "Input.dispatchKeyEvent",

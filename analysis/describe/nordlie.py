@@ -1,0 +1,315 @@
+"""The tables of Nordlie et al. (2009), from a view of a circuit."""
+
+from __future__ import annotations
+
+import inspect
+from importlib import metadata
+from typing import TYPE_CHECKING, Any
+
+from brian2.units.fundamentalunits import DIMENSIONLESS, get_unit_for_display
+
+from analysis.describe import objects
+from analysis.describe.notes import note
+from analysis.describe.table import Code, Table
+from analysis.describe.values import plain, quantities, values_at_start
+from analysis.describe.view import MONITORS, View
+from circuits.parameters import CircuitParameters, format_seconds
+
+if TYPE_CHECKING:
+    from circuits.circuit import ManifoldCircuit
+
+
+CODE_HEADER = ("Update", "Part of", "Code", "Every", "What it does")
+
+
+def tables(circuit: ManifoldCircuit) -> list[Table]:
+    """The description of a circuit as it stands, objects that the user has added included.
+
+    Nothing is simulated or compiled, and the circuit is left as it is.
+    """
+    view = View(circuit)
+    return [
+        _summary(view),
+        _populations(view),
+        _connectivity(view),
+        _equations(view),
+        _updates(view),
+        _plasticity(view),
+        _input(view),
+        _measurements(view),
+        _schedule(view),
+        _parameters(view),
+    ]
+
+
+def _summary(view: View) -> Table:
+    neurons = [
+        f"{group.name}: {'spiking' if getattr(group, 'events', None) else 'rate'} units, "
+        + (", ".join(f"d{eq.varname}/dt" for eq in objects.differential(group)) or "no dynamics")
+        for group in view.populations
+    ]
+    plastic = [
+        f"{item.group.name}: {_own(objects.written(item))}"
+        for item in view.updates
+        if view.table_of(item) == "E" and item.active
+    ]
+    sums = [
+        f"{synapses.name}: {', '.join(map(objects.summed, synapses.summed_updaters.values()))}"
+        for synapses in view.synapses
+        if synapses.summed_updaters
+    ]
+    clocks = [
+        f"{item.name}: {format_seconds(item.dt_)} (every {view.every(item)}), {note(item).text}"
+        for item in view.clocks
+    ]
+    rows = [
+        ("Populations", ", ".join(f"{g.name} ({objects.size(g)})" for g in view.populations)),
+        ("Topology", "none: cells differ by their index only"),
+        (
+            "Connectivity",
+            "; ".join(
+                f"{item.name}: {item.source.name} to {item.target.name}, {objects.pattern(item)}"
+                for item in view.synapses
+            ),
+        ),
+        ("Neuron model", "; ".join(neurons)),
+        ("Channel models", "none"),
+        ("Synapse model", "; ".join(sums) or "none"),
+        ("Plasticity", "; ".join(plastic) or "none"),
+        ("Input", ", ".join([type(view.circuit.lift).__name__, *view.streams])),
+        ("Measurements", ", ".join([*view.measured, *(m.name for m in view.added_monitors)])),
+        ("Time", "; ".join(text.rstrip(", ") for text in clocks)),
+        ("Simulator", f"Brian2 {metadata.version('brian2')}"),
+    ]
+    return Table("A. Model summary", ("Aspect", "Description"), tuple(rows))
+
+
+def _own(equations: list[Any]) -> str:
+    """Names of variables of which every cell or synapse has its own."""
+    return ", ".join(eq.varname for eq in equations if not objects.is_shared(eq))
+
+
+def _populations(view: View) -> Table:
+    header = ("Name", "Size", "Type", "Differential equations of", "Clock", "What it is")
+    rows = [
+        (
+            Code(group.name),
+            objects.size(group),
+            type(group).__name__,
+            Code(", ".join(eq.varname for eq in objects.differential(group))),
+            Code(group.clock.name),
+            note(group).text,
+        )
+        for group in view.populations
+    ]
+    return Table("B. Populations", header, tuple(rows))
+
+
+def _connectivity(view: View) -> Table:
+    header = ("Name", "Source", "Target", "Pattern", "Synapses", "Per synapse", "What it is")
+    rows = [
+        (
+            Code(item.name),
+            Code(item.source.name),
+            Code(item.target.name),
+            objects.pattern(item),
+            objects.size(item),
+            Code(_own(objects.equations(item))),
+            note(item).text,
+        )
+        for item in view.synapses
+    ]
+    return Table("C. Connectivity", header, tuple(rows))
+
+
+def _equations(view: View) -> Table:
+    header = ("Object", "Equation", "Unit", "Kind", "At the start")
+    values = values_at_start(view.circuit)
+    rows: list[tuple[str, ...]] = []
+    for group in view.populations + view.synapses:
+        for eq in objects.equations(group):
+            left, _, _ = str(eq).rpartition(" : ")
+            value = values.get((group.name, eq.varname), "")
+            if value is None:
+                value = "from the data"
+            elif not isinstance(value, str):
+                value = quantities(value, eq.dim)
+            rows.append(
+                (
+                    Code(group.name),
+                    Code(left),
+                    get_unit_for_display(eq.dim),
+                    objects.kind(group, eq),
+                    value,
+                )
+            )
+        for updater in getattr(group, "summed_updaters", {}).values():
+            unit = get_unit_for_display(updater.target_var.dim)
+            kind = f"summed over the synapses of each cell of {updater.target.name}"
+            rows.append((Code(group.name), Code(objects.summed(updater)), unit, kind, ""))
+    return Table("D1. Neuron and synapse model: equations", header, tuple(rows))
+
+
+def _updates(view: View) -> Table:
+    """The code that moves rates, and whatever else acts on the network."""
+    rows = _code_rows(view, "D")
+    rows += [
+        (
+            Code(item.name),
+            Code(_owner(item)),
+            Code(""),
+            _every(view, item),
+            ": ".join(filter(None, [type(item).__name__, objects.doc(item)])),
+        )
+        for item in view.others
+    ]
+    return Table("D2. Neuron and synapse model: updates", CODE_HEADER, tuple(rows))
+
+
+def _plasticity(view: View) -> Table:
+    return Table("E. Plasticity", CODE_HEADER, tuple(_code_rows(view, "E")))
+
+
+def _code_rows(view: View, table: str) -> list[tuple[str, ...]]:
+    return [
+        (
+            Code(item.name),
+            Code(_owner(item)),
+            Code(objects.update_code(item)),
+            _every(view, item),
+            note(item).text or objects.method(item),
+        )
+        for item in view.updates
+        if view.table_of(item) == table
+    ]
+
+
+def _every(view: View, update: Any) -> str:
+    return view.every(update.clock) if update.active else "never: inactive"
+
+
+def _owner(item: Any) -> str:
+    """The name of the group that something acts on or records from; empty if it has none."""
+    owner = item.source if isinstance(item, MONITORS) else getattr(item, "group", None)
+    return getattr(owner, "name", "")
+
+
+def _input(view: View) -> Table:
+    header = ("Part", "Part of", "Definition", "Every", "What it does")
+    lift = view.circuit.lift
+    rows: list[tuple[str, ...]] = [
+        (
+            Code(type(lift).__name__),
+            "front end",
+            Code("\n".join([repr(lift), *objects.formulas(lift)])),
+            "point",
+            f"{objects.doc(lift)} {lift.n_coordinates} coordinates become {lift.n_inputs} inputs.",
+        )
+    ]
+    for name, stream in view.streams.items():
+        readers = view.readers(name)
+        length, *width = stream.values.shape
+        about = note(name).text
+        # The circuit's own streams are looked up by row, a user's by time.
+        rest = f"up to {length} rows at a time" if about else f"{length} rows of {_dt(stream)}"
+        rows.append(
+            (
+                Code(name),
+                Code(", ".join(_owner(item) or item.name for item in readers)),
+                f"{' x '.join(map(str, width)) or '1'} values a row, {rest}",
+                ", ".join(sorted({view.every(item.clock) for item in readers})),
+                about,
+            )
+        )
+    return Table("F. Input", header, tuple(rows + _code_rows(view, "F")))
+
+
+def _dt(stream: Any) -> str:
+    return format_seconds(float(stream.dt))
+
+
+def _measurements(view: View) -> Table:
+    header = ("Name", "Of", "Variables", "Cells", "Every", "Result", "When")
+    found = [(item, result, when) for result, (item, when) in view.measured.items()]
+    found += [(item, item.name, "added to the network") for item in view.added_monitors]
+    rows: list[tuple[str, ...]] = [
+        (
+            Code(item.name),
+            Code(_owner(item)),
+            Code(", ".join(getattr(item, "record_variables", ()))),
+            str(getattr(item, "n_indices", "")) or "all",
+            view.every(item.clock),
+            Code(result),
+            f"{when}; {about}" if (about := note(item).text) else when,
+        )
+        for item, result, when in found
+    ]
+    rows += [
+        (
+            Code(item.name),
+            Code(_owner(item)),
+            Code(objects.update_code(item)),
+            objects.size(item.group),
+            _every(view, item),
+            "",
+            note(item).text,
+        )
+        for item in view.updates
+        if view.table_of(item) == "G"
+    ]
+    return Table("G. Measurements", header, tuple(rows))
+
+
+def _schedule(view: View) -> Table:
+    """What runs when. Objects that only contain others do nothing themselves and are left out."""
+    header = ("Slot", "Order", "Object", "Part of", "Type", "Clock", "Every")
+    described = [*view.populations, *view.synapses]
+    rows = []
+    for item in view.scheduled:
+        if item in described and item.contained_objects:
+            continue
+        state = "" if item.active else " (inactive)"
+        rows.append(
+            (
+                item.when,
+                str(item.order),
+                Code(item.name),
+                Code(_owner(item)),
+                f"{type(item).__name__}{state}",
+                Code(item.clock.name),
+                view.every(item.clock),
+            )
+        )
+    slots = ", ".join(view.network.schedule)
+    title = f"H. Schedule: from top to bottom in every step (slots: {slots})"
+    return Table(title, header, tuple(rows))
+
+
+def _parameters(view: View) -> Table:
+    circuit = view.circuit
+    parameters, lift = circuit.parameters, circuit.lift
+    meaning = objects.field_docs(CircuitParameters)
+    # Durations are fields in seconds; what they mean stands at the property with the unit.
+    meaning |= {
+        name: objects.doc(member)
+        for name, member in inspect.getmembers(CircuitParameters)
+        if isinstance(member, property)
+    }
+    rows = [
+        (Code(name), plain(value), meaning.get(name, ""))
+        for name, value in parameters.as_dict().items()
+    ]
+    rows += [
+        (Code(f"lift.{name}"), plain(value), note(f"lift.{name}").text)
+        for name, value in lift.as_dict().items()
+    ]
+    rows += [
+        (Code(name), quantities(value, DIMENSIONLESS), text)
+        for name, value, text in (
+            ("alpha", circuit.alpha, objects.doc(type(lift).alpha)),
+            ("gain, as used", circuit.gain, meaning.get("gain", "")),
+            ("kappa, as used", parameters.kappa, meaning["kappa"]),
+            ("gamma", circuit.gamma, objects.doc(type(circuit).gamma)),
+        )
+    ]
+    return Table("I. Parameters", ("Name", "Value", "Meaning"), tuple(rows))

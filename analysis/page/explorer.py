@@ -1,0 +1,131 @@
+"""What the page needs to settle on any recorded presentation again, by the circuit's own steps."""
+
+from __future__ import annotations
+
+import base64
+import math
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from analysis.page.reading import EXPLORED, Result
+from circuits import results, rules
+from circuits.lift import SphereLift
+from circuits.measures import tile_centers_of, tile_order
+from circuits.parameters import CircuitParameters
+from circuits.reference import ReferenceCircuit
+from circuits.selection import first_repeat
+
+EXPLORER_BYTES = 6 * 2**20
+"""What the explorer's arrays may take before base64; a longer stream is thinned out evenly."""
+
+
+def explorer_data(result: Result) -> dict[str, Any]:
+    """The explorer's data: names and numbers, and arrays as text.
+
+    Presentation t starts from the weights that the snapshot after t - 1 holds, so the first one
+    cannot be shown. All arrays are float64: float32 would cost the check five digits.
+    """
+    model = result.model()
+    assert model is not None
+    parameters, lift = model
+    circuit = ReferenceCircuit(parameters, lift)
+    rest = rules.rest(parameters.n_tiles, parameters.n_interneurons, circuit.gain)
+    axes = [0, 2] if lift.n_coordinates == 3 else [0, min(1, lift.n_coordinates - 1)]
+    with results.opened(result.path) as stored:
+        dataset = first_repeat(stored)
+        snapshots = _chosen_snapshots(dataset, parameters, lift)
+        rows = dataset["snapshot_presentation"].values.astype(int)[snapshots] + 1
+        arrays = _recorded(dataset, snapshots, rows, parameters.reset)
+        arrays["x"] = lift(arrays.pop("points"))
+        numbers = dataset["presentation"].values
+        position = _along_stream(dataset, "position")
+        order = tile_order(
+            tile_centers_of(dataset["W_snapshots"].isel(snapshot=-1).values, lift),
+            dataset["points"].values,
+            position,
+            axes[0],
+        )
+    arrays |= dict(zip(("restH", "restU", "restV"), rest, strict=True))
+    every = result.complete and len(rows) == len(numbers) - 1
+    return {
+        "about": _about(result, len(rows), len(numbers), every, parameters.reset),
+        "engine": result.text("engine"),
+        "lastPresentation": int(numbers[-1]),
+        "moments": numbers[rows].tolist(),
+        "gamma": circuit.gamma,
+        "alpha": circuit.alpha,
+        "mu": parameters.mu_per_readout,
+        "readout": parameters.readout,
+        "reset": parameters.reset,
+        "steps": parameters.steps_per_presentation,
+        "tiles": parameters.n_tiles,
+        "interneurons": parameters.n_interneurons,
+        "readouts": parameters.n_readouts,
+        "inputs": lift.n_inputs,
+        "center": lift.center.tolist(),
+        "radius": lift.radius,
+        "axes": axes,
+        "order": order.tolist(),
+        "alongManifold": position is not None,
+        "arrays": {name: _encoded(value) for name, value in arrays.items()},
+    }
+
+
+def _chosen_snapshots(dataset: xr.Dataset, parameters: CircuitParameters, lift: SphereLift) -> Any:
+    """Snapshots that a presentation follows; as many, evenly, as the page has room for."""
+    after = dataset["snapshot_presentation"].values.astype(int)
+    rows = np.flatnonzero(after + 1 < dataset.sizes["presentation"])
+    weights = sum(dataset[name].size // dataset.sizes["snapshot"] for name in EXPLORED[-3:])
+    rates = 2 * parameters.n_tiles + 2 * parameters.n_interneurons + lift.n_inputs + 4
+    stride = max(1, math.ceil(rows.size * 8 * (weights + rates) / EXPLORER_BYTES))
+    return rows[::stride]
+
+
+def _recorded(dataset: xr.Dataset, snapshots: Any, rows: Any, reset: bool) -> dict[str, Any]:
+    """Weights before, and points, labels and rates of, the presentations in these rows."""
+    arrays = {
+        name: dataset[f"{name}_snapshots"].isel(snapshot=snapshots).values
+        for name in ("W", "b", "w")
+    }
+    arrays |= {
+        name: dataset[name].isel(presentation=rows).values
+        for name in ("points", "labels", "h", "u", "y")
+    }
+    if not reset:
+        # V is only recorded at the end of a run; where a presentation settled it is u h^T.
+        arrays["hBefore"] = dataset["h"].isel(presentation=rows - 1).values
+        arrays["uBefore"] = dataset["u"].isel(presentation=rows - 1).values
+    classes = _along_stream(dataset, "classes")
+    if classes is not None:
+        arrays["classes"] = classes[rows]
+    return arrays
+
+
+def _along_stream(dataset: xr.Dataset, name: str) -> Any:
+    """A number for every presentation, if the result holds such a thing."""
+    if name not in dataset or dataset[name].dims != ("presentation",):
+        return None
+    values = dataset[name].values
+    return values if np.issubdtype(values.dtype, np.number) else None
+
+
+def _about(result: Result, shown: int, count: int, every: bool, reset: bool) -> str:
+    which = "every presentation" if every else f"{shown} presentations"
+    text = (
+        f"{result.name} ({result.experiment}, {result.text('engine')} engine): {which} of {count} "
+        "after the first, each settled again in this page from the recorded weights, by the "
+        "circuit's own steps in double precision."
+    )
+    if not reset:
+        text += (
+            " This circuit carries its state over from one presentation to the next; V, which is "
+            "not recorded, is taken to have settled."
+        )
+    return text
+
+
+def _encoded(array: Any) -> str:
+    """Little-endian float64 in base64: what a Float64Array reads."""
+    return base64.b64encode(np.ascontiguousarray(array, dtype="<f8").tobytes()).decode()

@@ -1,0 +1,227 @@
+"""What a folder of results holds: results, claims, pictures."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from PIL import Image, UnidentifiedImageError
+
+from analysis.kinds import FIGURES
+from circuits import results
+from circuits.errors import CircuitError
+from circuits.lift import SphereLift
+from circuits.parameters import CircuitParameters
+from circuits.selection import first_repeat, seeds_of
+
+EXPLORED = ("points", "labels", "h", "u", "y", "W_snapshots", "b_snapshots", "w_snapshots")
+"""What a result must hold to be explored, besides the presentations of its snapshots."""
+
+REPEAT = "repeat"
+"""Dimension along which the results of several seeds are put together in one file."""
+
+EXPERIMENTS = [name for figure in FIGURES.values() for name in figure.experiments]
+"""The paper's experiments, in the order of its figures."""
+
+Claim = dict[str, Any]
+"""A claim as it is stored: whether it ``holds`` (``None``: not decided), and text."""
+
+
+class ReportError(CircuitError, OSError):
+    """A folder that cannot be reported on, or a page that cannot be written."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """What the page says of one result file; the arrays stay on disk."""
+
+    path: Path
+    name: str
+    """Path within the folder."""
+    attributes: dict[str, Any]
+    sizes: dict[str, int]
+    seeds: tuple[int, ...]
+    snapshots: int = 0
+    """How many presentations can be explored."""
+    complete: bool = False
+    """Whether the weights were kept after every presentation."""
+
+    @property
+    def experiment(self) -> str:
+        """The experiment's name, or that of the file."""
+        return str(self.attributes.get("experiment", Path(self.name).parts[0].removesuffix(".nc")))
+
+    @property
+    def title(self) -> str:
+        """What the experiment shows, or its name in words."""
+        words = self.experiment.replace("-", " ")
+        return str(self.attributes.get("title", words[:1].upper() + words[1:]))
+
+    @property
+    def presentations(self) -> int:
+        """Points that were shown, in all repeats."""
+        return self.sizes.get("presentation", 0) * self.sizes.get(REPEAT, 1)
+
+    @property
+    def seconds(self) -> float | None:
+        """How long the run took, if it says so."""
+        value = self.attributes.get("seconds")
+        return float(value) if isinstance(value, int | float | np.number) else None
+
+    @property
+    def claims(self) -> list[Claim]:
+        """The claims that were checked on this result."""
+        found = self._parsed("claims")
+        return found if _are_claims(found) else []
+
+    def text(self, attribute: str) -> str:
+        """An attribute as text, or that it was not recorded."""
+        return str(self.attributes.get(attribute, "not recorded"))
+
+    def mapping(self, attribute: str) -> dict[str, Any]:
+        """An attribute that holds a JSON object; empty if there is none."""
+        value = self._parsed(attribute)
+        return value if isinstance(value, dict) else {}
+
+    def _parsed(self, attribute: str) -> Any:
+        try:
+            return json.loads(self.attributes[attribute])
+        except (KeyError, TypeError, ValueError):
+            return None
+
+    def model(self) -> tuple[CircuitParameters, SphereLift] | None:
+        """Parameters and front end of the circuit that made the result, if it says so."""
+        parameters, lift = self.mapping("parameters"), self.mapping("lift")
+        try:
+            return (CircuitParameters(**parameters), SphereLift(**lift)) if parameters else None
+        except (CircuitError, TypeError):
+            return None
+
+
+def read_results(directory: Path) -> tuple[list[Result], list[str]]:
+    """The results in a folder, the paper's experiments first, and names of files that are none."""
+    if not directory.is_dir():
+        raise ReportError(f"there is no folder {directory} to report on")
+    found, unreadable = [], []
+    for path in sorted([*directory.glob("*.nc"), *directory.glob("*/*.nc")], key=_natural):
+        name = path.relative_to(directory).as_posix()
+        try:
+            with results.opened(path) as dataset:
+                found.append(_look_at(dataset, path, name))
+        except results.UNREADABLE:
+            unreadable.append(name)
+    if not found:
+        broken = f" ({', '.join(unreadable)} could not be read)" if unreadable else ""
+        raise ReportError(f"there is no result (a .nc file) in {directory} to report on{broken}")
+    return sorted(found, key=lambda result: _place(result.experiment, EXPERIMENTS)), unreadable
+
+
+def _natural(path: Path) -> list[Any]:
+    """Sorts seed-2 before seed-10."""
+    return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", path.as_posix())]
+
+
+def _place(name: str, known: Sequence[str]) -> int:
+    """Sorts known names in their order, and others after them."""
+    return known.index(name) if name in known else len(known)
+
+
+def _look_at(dataset: xr.Dataset, path: Path, name: str) -> Result:
+    sizes = {str(key): int(size) for key, size in dataset.sizes.items()}
+    found = Result(path, name, dict(dataset.attrs), sizes, tuple(seeds_of(dataset)))
+    one = first_repeat(dataset)
+    if (
+        not {*EXPLORED, "snapshot_presentation"} <= set(map(str, one.variables))
+        or one["W_snapshots"].dims != ("snapshot", "tile", "input")
+        or one["h"].dims != ("presentation", "tile")
+        or found.model() is None
+    ):
+        return found
+    count = sizes["presentation"]
+    kept = one["snapshot_presentation"].values
+    return replace(
+        found,
+        snapshots=int((kept + 1 < count).sum()),
+        complete=count > 1 and np.array_equal(kept, np.arange(count)),
+    )
+
+
+def without_merged(found: Sequence[Result]) -> list[Result]:
+    """Without files that put together others which are there: no run counts twice."""
+    alone = {result.experiment for result in found if REPEAT not in result.sizes}
+    return [r for r in found if REPEAT not in r.sizes or r.experiment not in alone]
+
+
+def read_claims(directory: Path, found: Iterable[Result]) -> list[Claim]:
+    """All claims in a folder, those of one experiment together.
+
+    Those that a result carries were checked on it and count; those in ``claims.json`` count for
+    the experiments of which no result carries any.
+    """
+    by_experiment: dict[str, list[Claim]] = {}
+    for claim in _listed_claims(directory / "claims.json"):
+        by_experiment.setdefault(str(claim.get("experiment", "")), []).append(claim)
+    by_experiment |= {
+        result.experiment: [{"experiment": result.experiment} | claim for claim in result.claims]
+        for result in found
+        if result.claims
+    }
+    return [claim for claims in by_experiment.values() for claim in claims]
+
+
+def _listed_claims(path: Path) -> list[Claim]:
+    try:
+        claims = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return []
+    except (OSError, ValueError) as error:
+        raise ReportError(f"{path} cannot be read as JSON: {error}") from None
+    if not _are_claims(claims):
+        raise ReportError(f"{path} must hold a list of claims, each an object")
+    return list(claims)
+
+
+def _are_claims(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(claim, dict) for claim in value)
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A figure with its caption; without a source if it could not be read."""
+
+    name: str
+    source: str = ""
+    width: int = 0
+    height: int = 0
+    caption: str = ""
+
+    @property
+    def alternative(self) -> str:
+        """What it shows, in a few words."""
+        return self.caption.split(". ")[0] or self.name
+
+
+def read_pictures(directory: Path) -> list[Picture]:
+    """The figures of a folder: the paper's in the paper's order, then the others by name."""
+    files = [*directory.glob("*.png"), *(directory / "figures").glob("*.png")]
+    files.sort(key=lambda file: (_place(file.stem, list(FIGURES)), _natural(file)))
+    return [_picture(file) for file in files]
+
+
+def _picture(file: Path) -> Picture:
+    try:
+        data = file.read_bytes()
+        with Image.open(file) as image:
+            image.load()
+            (width, height), caption = image.size, str(image.info.get("Description", "")).strip()
+    except (OSError, UnidentifiedImageError, SyntaxError):
+        return Picture(file.name)
+    source = f"data:image/png;base64,{base64.b64encode(data).decode()}"
+    return Picture(file.stem, source, width, height, caption)

@@ -1,0 +1,45 @@
+"""Learning is drawn as it was stored, over the circuit's life."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from analysis import dynamics
+from circuits.errors import InputError
+from tests.analysis.drawing import M, N, holds
+
+
+@pytest.mark.parametrize(("name", "first"), [("run", 1), ("later", 501)])
+def test_learning_draws_every_snapshot(request, name, first):
+    run = request.getfixturevalue(name)
+    axes = dynamics.plot_learning(run)
+    assert [len(ax.lines) for ax in axes[:2]] == [M * 3, M + 1]
+    assert holds(axes[0], run["W_snapshots"].values[:, 5, 2])
+    assert holds(axes[1], run["b_snapshots"].values[:, 7])
+    moved = np.flatnonzero(run["w"].values[0])[0]
+    assert holds(axes[2], run["w_snapshots"].values[:, 0, moved])
+    assert (axes[1].lines[0].get_xdata() == first + np.arange(N)).all()
+    # A label is marked where the weights first hold what it taught.
+    labels = run["labels"].values[:, 0]
+    marks = {line.get_label(): line.get_xdata() for line in axes[2].lines}
+    for sign, text in ((1, "label +1"), (-1, "label −1")):
+        assert (marks[text] == first + np.flatnonzero(labels == sign)).all()
+
+
+def test_many_inputs_are_drawn_as_norms(run):
+    wide = run["W_snapshots"].values[:, :, [0, 1, 2, 0, 1]]
+    changed = run.drop_vars(["W_snapshots", "W", "input"]).assign(
+        W_snapshots=(("snapshot", "tile", "input"), wide)
+    )
+    ax = dynamics.plot_learning(changed)[0]
+    expected = np.sqrt((wide**2).sum(axis=2))
+    drawn = np.array([line.get_ydata() for line in ax.lines]).T
+    assert drawn == pytest.approx(expected, rel=1e-14)
+
+
+def test_axes_and_readouts_must_exist(run):
+    with pytest.raises(InputError, match="no readout 1: there are 1"):
+        dynamics.plot_learning(run, readout=1)
+    with pytest.raises(InputError, match="3 axes, got 0"):
+        dynamics.plot_learning(run, axes=[])

@@ -1,0 +1,130 @@
+"""Maps and films of the tiles show where they are, how far they reach, and how they came there."""
+
+from __future__ import annotations
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+from matplotlib.animation import FFMpegWriter
+from matplotlib.collections import LineCollection
+from matplotlib.colors import to_rgba
+from PIL import Image
+
+from analysis import dynamics, theory
+from analysis.dynamics.tiles import PRESENTED, moments_of_change
+from analysis.style import LOWER, UPPER
+from circuits.errors import InputError
+from circuits.measures import tile_centers
+from tests.analysis.drawing import M, offsets
+
+
+def scatter(ax, color):
+    """The points of the scatter plot of one colour that is filled."""
+    found = [
+        c
+        for c in ax.collections
+        if c.get_array() is None
+        and len(c.get_facecolor()) == 1
+        and tuple(c.get_facecolor()[0]) == to_rgba(color)
+    ]
+    return offsets(found[0])
+
+
+def test_tile_maps_show_centres_and_reach(run):
+    axes = dynamics.plot_tiles(run, [0, 20, 39])
+    titles = ["after 1 presentation", "after 21 presentations", "after 40 presentations"]
+    assert [ax.get_title() for ax in axes] == titles
+    centers, reach = dynamics.tiles_at(run, 39)
+    assert centers == pytest.approx(tile_centers(run), rel=1e-14)
+    dots = [c for c in axes[2].collections if len(offsets(c)) == M]
+    assert len(dots) == 2  # discs and centres
+    for collection in dots:
+        assert offsets(collection) == pytest.approx(centers, rel=1e-14)
+        assert (collection.get_array() == run["w"].values[0]).all()
+    # A point just inside the reach drives its tile, one just outside does not.
+    lift, alpha = theory.lift_of(run), float(run.attrs["alpha"])
+    for tile in range(M):
+        unit = run["W"].values[tile] / np.linalg.norm(run["W"].values[tile])
+        side = np.cross(unit, [1.0, 0, 0])
+        side /= np.linalg.norm(side)
+        for scale, sign in ((0.99, 1), (1.01, -1)):
+            cosine = 1 - (scale * reach[tile] / lift.radius) ** 2 / 2
+            x = cosine * unit + np.sqrt(1 - cosine**2) * side
+            drive = run["W"].values[tile] @ x - np.sqrt(alpha) * run["b"].values[tile]
+            assert np.sign(drive) == sign
+
+
+def test_trails_lead_from_the_first_snapshot(run):
+    ax = dynamics.plot_tile_map(run, 30)
+    (trails,) = (c for c in ax.collections if isinstance(c, LineCollection))
+    segments = np.array(trails.get_segments())
+    assert segments[:, 0] == pytest.approx(dynamics.tiles_at(run, 0)[0], rel=1e-14)
+    assert segments[:, 1] == pytest.approx(dynamics.tiles_at(run, 30)[0], rel=1e-14)
+    assert np.linalg.norm(segments[:, 1] - segments[:, 0], axis=1).max() > 0.01
+
+
+def test_points_and_signed_labels_that_were_presented_are_marked(run, later):
+    labels = run["labels"].values[:, 0]
+    told = {sign: int(np.flatnonzero(labels == sign)[0]) for sign in (-1, 1)}
+    between = min(told.values())  # one of the two labels has been given
+    for result in (run, later):
+        ax = dynamics.plot_tile_map(result, between)
+        points = run["points"].values
+        assert (scatter(ax, PRESENTED) == points[: between + 1]).all()
+        for sign, color in ((-1, UPPER), (1, LOWER)):
+            expected = points[[told[sign]]] if told[sign] <= between else points[:0]
+            assert np.array_equal(scatter(ax, color), expected)
+    assert f"after {501 + between} presentations" in ax.get_title()
+
+
+def test_snapshots_are_chosen_where_things_change(run):
+    chosen = moments_of_change(run, 4)
+    assert chosen[0] == 0
+    assert chosen[-1] == 39
+    assert len(chosen) == 4
+    # Nothing happens until half of the stream: no panel is spent on that.
+    still = run.copy(deep=True)
+    for name in ("W_snapshots", "w_snapshots"):
+        still[name][:20] = still[name][20]
+    assert all(place == 0 or place > 20 for place in moments_of_change(still, 4))
+    assert moments_of_change(run, 100) == list(range(40))
+    # A circuit that never changes is shown as it begins and ends.
+    for name in ("W_snapshots", "w_snapshots"):
+        still[name][:] = still[name][20]
+    assert moments_of_change(still, 4) == [0, 39]
+
+
+def test_data_of_three_coordinates_are_seen_from_the_side(run):
+    wide = run.drop_vars(["points", "coordinate", "W_snapshots", "W", "input"]).assign(
+        points=(("presentation", "coordinate"), run["points"].values[:, [0, 0, 1]]),
+        W_snapshots=(("snapshot", "tile", "input"), run["W_snapshots"].values[:, :, [0, 0, 1, 2]]),
+    )
+    wide.attrs["lift"] = '{"center": [0.5, 0.5, 0.25], "radius": 3.0}'
+    ax = dynamics.plot_tile_map(wide, 5)
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("first coordinate", "third coordinate")
+    assert (scatter(ax, PRESENTED) == run["points"].values[:6]).all()
+    with pytest.raises(InputError, match="two of 0 to 2"):
+        dynamics.plot_tile_map(wide, 5, coordinates=(0, 3))
+
+
+def test_animation_has_a_frame_per_snapshot(run, tmp_path):
+    few = run.isel(snapshot=slice(0, None, 20))
+    files = dynamics.animate_tiles(few, tmp_path / "film")
+    assert files[0] == tmp_path / "film.gif"
+    assert len(files) == 1 + FFMpegWriter.isAvailable()
+    with Image.open(files[0]) as film:
+        assert film.n_frames == 2
+    (thinned,) = dynamics.animate_tiles(run, tmp_path / "short.gif", max_frames=3)
+    with Image.open(thinned) as film:
+        assert film.n_frames == 3
+    if not FFMpegWriter.isAvailable():
+        with pytest.raises(InputError, match=r"ffmpeg.*\.gif"):
+            dynamics.animate_tiles(few, tmp_path / "film.mp4")
+    assert not plt.get_fignums()
+
+
+def test_snapshots_must_exist(run):
+    with pytest.raises(InputError, match="no snapshot 40"):
+        dynamics.plot_tile_map(run, 40)
+    with pytest.raises(InputError, match="2 snapshots need as many axes, got 1"):
+        dynamics.plot_tiles(run, [0, 1], [plt.figure().add_subplot()])

@@ -1,0 +1,91 @@
+"""A folder of results with everything in it, and a browser to look at its page."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import xarray as xr
+from matplotlib.figure import Figure
+
+from analysis.page import write_report
+from circuits import ManifoldCircuit, results
+from simulations.experiments import two_moons
+from tests.analysis.page.browser import Browser
+
+HOSTILE = '</script><script>window.broken = 1</script><img src="x" onerror="window.broken = 2">'
+HOSTILE += "{{ policy }}{% raw %}{# no #} <b>&amp; \u2028'\""
+CLAIMS = [
+    {
+        "experiment": "two-moons",
+        "claim": "two labels suffice",
+        "paper": "stable, correct values",
+        "figure": "accuracy 0.999",
+        "holds": True,
+    },
+    {"experiment": "tiling-arcs", "claim": "tiles tile", "holds": False, "measured": 0.123456},
+    {"experiment": HOSTILE, "claim": HOSTILE, "paper": HOSTILE, "figure": HOSTILE, "holds": None},
+]
+
+
+def draw_figure(file, **metadata):
+    file.parent.mkdir(parents=True, exist_ok=True)
+    figure = Figure(figsize=(12, 3))
+    figure.subplots().plot([0, 1])
+    figure.savefig(file, metadata=metadata)
+
+
+@pytest.fixture(scope="package")
+def folder(tmp_path_factory):
+    """A result of the Brian2 circuit, claims, figures, and a file that is no result."""
+    directory = tmp_path_factory.mktemp("results")
+    stream = two_moons.make_stream(two_moons.Settings(n_points=300, label_after=60), 0)
+    circuit = ManifoldCircuit(stream.parameters, stream.lift, "cpp_standalone")
+    run = circuit.run(stream.points, stream.labels, snapshot_every=1)
+    run = two_moons.annotate(run, stream, 0).assign_attrs(seconds=1.5)
+    results.save(run, directory / "two-moons" / "seed-0.nc")
+    bare = run.drop_vars(["W_snapshots", "b_snapshots", "w_snapshots", "snapshot_presentation"])
+    for seed in (1, 2, 10):
+        results.save(bare.assign_attrs(seed=seed), directory / "two-moons" / f"seed-{seed}.nc")
+    odd = xr.Dataset({"value": ("place", [1.0])}, attrs={"experiment": HOSTILE, "engine": HOSTILE})
+    results.save(odd, directory / "odd.nc")
+    (directory / "broken.nc").write_bytes(b"not a result")
+    (directory / "claims.json").write_text(json.dumps(CLAIMS), encoding="utf-8")
+    draw_figure(directory / "figures" / "fig2.png", Description=f"Two moons. {HOSTILE}")
+    draw_figure(directory / "figures" / "plain.png")
+    write_report(directory)
+    return directory
+
+
+@pytest.fixture(scope="package")
+def run(folder):
+    """The result that the page explores; not to be changed."""
+    return results.load(folder / "two-moons" / "seed-0.nc")
+
+
+@pytest.fixture(scope="package")
+def browser():
+    browser = Browser()
+    yield browser
+    browser.close()
+
+
+@pytest.fixture
+def page(browser, folder):
+    page = browser.open(folder / "report.html")
+    yield page
+    page.close()
+
+
+@pytest.fixture
+def open_page(browser):
+    """Opens reports of folders of the test's own, and closes them."""
+    pages = []
+
+    def open_page(directory, **options):
+        pages.append(browser.open(write_report(directory), **options))
+        return pages[-1]
+
+    yield open_page
+    for page in pages:
+        page.close()

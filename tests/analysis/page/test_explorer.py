@@ -1,0 +1,318 @@
+"""The explorer, as a visitor's browser shows it."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from analysis.page import explorer
+from circuits import CircuitParameters, ReferenceCircuit, SphereLift, results
+from circuits.state import CircuitState
+
+KEYS = {"ArrowLeft": 37, "ArrowRight": 39, "PageUp": 33, "PageDown": 34, "Home": 36, "End": 35}
+CONTROLS = ("moment", "previous", "play", "next", "step", "settle", "map", "check-all")
+
+
+def shown(page):
+    """What the visitor sees: the text, and every picture."""
+    return page.evaluate(
+        "[document.querySelector('#status').textContent,"
+        "...[...document.querySelectorAll('canvas')].map((c) => c.id + c.toDataURL())]"
+    )
+
+
+def moment(page):
+    return page.evaluate("explorer.view.moment")
+
+
+def answer(page):
+    """y, as the text says it."""
+    number = re.search(r"answers y = (\S+?\.\d\d)", page.text("#status"))[1]
+    return float(number.replace("−", "-"))
+
+
+def difference(page, selector="#check"):
+    """The number on display."""
+    (number,) = re.findall(r"h differs by at most (\S+?)[,\s]", page.text(selector))
+    return float(number.replace("−", "-"))
+
+
+def test_click_on_a_point_shows_that_presentation(page, run):
+    before = shown(page)
+    for target in (3, 250):
+        page.click("#map", tuple(page.evaluate(f"explorer.place({target})")))
+        assert moment(page) == target
+        t = target + 1  # the first presentation has no weights before it
+        assert f"Presentation {t}:" in page.text("#status")
+        assert page.text("#moment-value").startswith(f"{t} of")
+        point = re.search(r"\((.+), (.+)\)", page.text("#status")).groups()
+        point = [float(value.replace("−", "-")) for value in point]
+        assert point == pytest.approx(run["points"].values[t], abs=0.006)  # two digits are shown
+        assert answer(page) == pytest.approx(run["y"].values[t, 0], abs=0.006)
+    after = shown(page)
+    unchanged = [a[:6] for a, b in zip(before, after, strict=True) if a == b]
+    assert unchanged == []
+
+
+def test_slider_and_arrow_keys_move_through_time(page):
+    start = moment(page)
+    page.evaluate("document.querySelector('#moment').focus()")
+    page.press("ArrowRight", KEYS["ArrowRight"])
+    assert moment(page) == start + 1
+    page.evaluate("document.querySelector('#map').focus()")
+    expected = start + 1
+    for key, change in (("ArrowRight", 1), ("ArrowLeft", -1), ("PageDown", 10), ("PageUp", -10)):
+        before = shown(page)
+        page.press(key, KEYS[key])
+        expected += change
+        assert moment(page) == expected
+        assert shown(page)[0] != before[0]
+    for key, end in (("Home", 0), ("ArrowLeft", 0), ("End", 298), ("ArrowRight", 298)):
+        page.press(key, KEYS[key])
+        assert moment(page) == end
+    # The far left of the slider, by mouse.
+    page.click("#moment", (3, 8))
+    assert moment(page) == 0
+    assert page.evaluate("document.querySelector('#moment').getAttribute('aria-valuetext')") == (
+        "presentation 1"
+    )
+
+
+def test_buttons_and_space_play_and_pause(page):
+    start = moment(page)
+    page.click("#next")
+    page.click("#next")
+    page.click("#previous")
+    assert moment(page) == start + 1
+    page.click("#play")
+    assert page.text("#play") == "Pause"
+    page.wait_until(f"explorer.view.moment > {start + 3}")
+    page.evaluate("document.querySelector('#map').focus()")
+    page.press(" ", 32)
+    assert page.text("#play") == "Play"
+    assert page.evaluate("document.querySelector('#play').getAttribute('aria-pressed')") == "false"
+    stopped = moment(page)
+    page.evaluate("new Promise((done) => setTimeout(done, 300))")
+    assert moment(page) == stopped
+
+
+def test_steps_show_how_it_settles(page):
+    settled = shown(page)
+    page.evaluate("document.querySelector('#step').focus()")
+    page.press("Home", KEYS["Home"])
+    assert page.text("#step-value") == "0 of 200"
+    assert "at step 0" in page.text("#status")
+    at_rest = shown(page)
+    names = [picture.split("data:")[0] for picture in settled]
+    changed = {n for n, a, b in zip(names, settled, at_rest, strict=True) if a != b}
+    assert {"map", "h-bars", "v-map", "h-trace", "u-trace", "y-trace"} <= changed
+    assert "w-bars" not in changed  # w is fixed through a presentation
+    # The last steps are enough to see it move: all 200 take three seconds.
+    page.press("End", KEYS["End"])
+    for _ in range(15):
+        page.press("ArrowLeft", KEYS["ArrowLeft"])
+    assert page.evaluate("explorer.view.step") == 185
+    assert shown(page) != settled
+    page.click("#settle")
+    page.wait_until(
+        "explorer.view.step === 200 && document.querySelector('#settle').textContent"
+        " === 'Watch it settle'"
+    )
+    assert shown(page) == settled
+
+
+def test_page_agrees_with_the_record(page):
+    for target in (0, 100, 298):
+        page.evaluate(f"explorer.show({target})")
+        assert page.text("#check").startswith("✓ agrees")
+        assert difference(page) < 1e-9
+    page.click("#check-all")
+    page.wait_until("document.querySelector('#check-all-value').textContent !== ''")
+    assert page.text("#check-all-value").startswith("Over 299 presentations")
+    assert "none by more than" in page.text("#check-all-value")
+    assert difference(page, "#check-all-value") < 1e-6
+
+
+def test_page_says_when_it_does_not_agree(open_page, run, tmp_path):
+    changed = run.copy(deep=True)
+    changed["h"][150] += 1e-3
+    results.save(changed, tmp_path / "two-moons.nc")
+    page = open_page(tmp_path)
+    page.evaluate("explorer.show(149)")
+    assert page.text("#check").startswith("✗ differs")
+    assert difference(page) == pytest.approx(1e-3, rel=0.05)
+    page.click("#check-all")
+    page.wait_until("document.querySelector('#check-all-value').textContent !== ''")
+    assert "(presentation 150); 1 by more than" in page.text("#check-all-value")
+
+
+def trajectory(page, number):
+    """What the page computes for a moment: arrays h, u, V, y over the steps."""
+    states = page.evaluate(
+        f"explorer.settle({number}).states.map((s) => ({{h: [...s.h], u: [...s.u], V: [...s.V],"
+        " y: [...s.y]}))"
+    )
+    return {name: np.array([state[name] for state in states]) for name in "huVy"}
+
+
+def reference(run, t, before):
+    """The reference's traces of presentation t from the recorded weights before it."""
+    parameters = CircuitParameters(**json.loads(run.attrs["parameters"]))
+    circuit = ReferenceCircuit(parameters, SphereLift(**json.loads(run.attrs["lift"])))
+    weights = {name: run[f"{name}_snapshots"].values[before] for name in "Wbw"}
+    h, u = run["h"].values[t - 1], run["u"].values[t - 1]
+    circuit.state = CircuitState(**weights, h=h, u=u, V=np.outer(u, h), learned=t, shown=t)
+    points, labels = run["points"].values[[t]], run["labels"].values[[t]]
+    return circuit.run(points, labels, record=tuple("huVy"))
+
+
+def assert_same_trajectory(page, number, expected):
+    found = trajectory(page, number)
+    for name in "huVy":
+        trace = expected[f"{name}_trace"].values[0]
+        assert found[name][1:].shape == (len(trace), trace[0].size)
+        assert np.abs(found[name][1:] - trace.reshape(len(trace), -1)).max() <= 1e-9
+
+
+def test_trajectories_are_those_of_the_reference(page, run):
+    labelled = int(np.flatnonzero(run["labels"].values[:, 0])[0])
+    for t in (1, labelled, 180, 299):
+        assert_same_trajectory(page, t - 1, reference(run, t, t - 1))
+
+
+@pytest.mark.parametrize("reset", [True, False])
+def test_any_circuit_can_be_explored(open_page, tmp_path, reset):
+    """Three coordinates, several readouts, tanh, few snapshots, state carried over or not."""
+    rng = np.random.default_rng(1)
+    points = rng.uniform(-1, 1, (60, 3))
+    labels = np.where(rng.random((60, 3)) < 0.3, np.sign(points), 0)
+    parameters = CircuitParameters(
+        n_tiles=5, n_interneurons=2, n_readouts=3, tile_radius=1.5, mu=(0.5, 2.0, 8.0),
+        readout="tanh", steps_per_presentation=400, reset=reset,
+    )  # fmt: skip
+    run = ReferenceCircuit(parameters, SphereLift.around(points)).run(
+        points, labels, snapshot_every=7
+    )
+    results.save(run, tmp_path / "cube.nc")
+    page = open_page(tmp_path)
+    assert page.evaluate("explorer.moments") == list(range(7, 60, 7))
+    page.evaluate("explorer.show(5)")
+    assert_same_trajectory(page, 5, reference(run, 42, 5))
+    y = run["y"].values[42]
+    assert answer(page) == pytest.approx(y[0], abs=0.006)
+    before = shown(page)
+    page.evaluate("document.querySelector('#readout').focus()")
+    page.press("ArrowDown", 40)
+    assert answer(page) == pytest.approx(y[1], abs=0.006)
+    assert abs(y[0] - y[1]) > 0.02
+    assert shown(page) != before
+    assert page.text("#tile-order") == "from left to right"
+    # The map shows the first and the third coordinate, upwards being up.
+    places = np.array(page.evaluate("explorer.moments.map((_, i) => explorer.place(i))"))
+    for axis, coordinate, sign in ((0, 0, 1), (1, 2, -1)):
+        rows = run["points"].values[7::7, coordinate]
+        assert np.corrcoef(places[:, axis], sign * rows)[0, 1] == pytest.approx(1)
+    assert ("carries its state over" in page.text("#explorer")) is not reset
+    assert page.complaints == []
+
+
+def test_long_streams_are_thinned_out(open_page, run, tmp_path, monkeypatch):
+    results.save(run, tmp_path / "two-moons.nc")
+    monkeypatch.setattr(explorer, "EXPLORER_BYTES", 100_000)
+    page = open_page(tmp_path)
+    moments = page.evaluate("explorer.moments")
+    steps = set(np.diff(moments))
+    assert moments[0] == 1
+    assert len(steps) == 1
+    assert steps != {1}
+    assert (tmp_path / "report.html").stat().st_size < 300_000
+    page.evaluate("explorer.show(5)")
+    assert f"Presentation {moments[5]}:" in page.text("#status")
+    assert difference(page) < 1e-9
+
+
+def test_explorer_reads_several_seeds_in_one_file(open_page, run, tmp_path):
+    merged = xr.concat([run, run], "repeat").assign_coords(seed=("repeat", [3, 4]))
+    merged.attrs.pop("seed", None)
+    results.save(merged, tmp_path / "two-moons.nc")
+    page = open_page(tmp_path)
+    assert difference(page) < 1e-9
+    assert "3, 4" in page.text("#provenance table")
+    assert "600 presentations" in page.text("header")
+
+
+def test_everything_can_be_reached_by_keyboard_and_has_a_name(page):
+    reached: list[str] = []
+    while "check-all" not in reached and len(reached) < 99:
+        page.press("Tab", 9)
+        reached.append(page.evaluate("document.activeElement.id"))
+    assert [name for name in reached if name in CONTROLS] == list(CONTROLS)
+    tree = page.send("Accessibility.getFullAXTree")["nodes"]
+    roles = {"button", "slider", "image", "img", "combobox", "link", "table", "region"}
+    nodes = [n for n in tree if not n["ignored"] and n["role"]["value"] in roles]
+    assert {n["role"]["value"] for n in nodes} >= {"button", "slider", "image", "table", "link"}
+    assert [n for n in nodes if n["role"]["value"] != "table" and not n["name"]["value"]] == []
+
+
+def test_scale_of_V_has_its_numbers_and_colours(page):
+    """From 0 to the largest V of the presentation, in the colours of the map; nothing cut off."""
+    page.evaluate(
+        "(() => { window.written = []; const pen = CanvasRenderingContext2D.prototype;"
+        " const write = pen.fillText; pen.fillText = function (text, x, y) {"
+        " if (this.canvas.id === 'v-map') written.push([text, x, x + this.measureText(text).width,"
+        " y, this.canvas.clientWidth]); write.call(this, text, x, y); }; })()"
+    )
+    page.evaluate("explorer.show(200)")
+    largest = trajectory(page, 200)["V"].max()
+    *_, top, middle, bottom = page.evaluate("written")
+    assert float(top[0]) == pytest.approx(largest, rel=0.05)  # two digits
+    assert float(middle[0]) == pytest.approx(largest / 2, rel=0.05)
+    assert bottom[0] == "0"
+    assert top[3] < middle[3] < bottom[3]
+    for _, left, right, _, width in (top, middle, bottom):
+        assert width - 78 < left < right <= width
+    # The colour beside each number, left of it, is the one that a synapse of that V would have.
+    colours = page.evaluate(
+        "(() => { const pen = document.querySelector('#v-map').getContext('2d');"
+        f" return [[{top[1]}, {top[3]}], [{bottom[1]}, {bottom[3]}]].map(([x, y]) =>"
+        " pen.getImageData(x - 10, y, 1, 1).data[3]); })()"
+    )
+    assert colours[0] > 220
+    assert colours[1] < 35
+    label = page.evaluate("document.querySelector('#v-map').getAttribute('aria-label')")
+    assert f"on a scale from 0 to {top[0]};" in label
+
+
+def test_tiles_are_in_order_along_the_manifold(page, run):
+    order = page.evaluate("JSON.parse(document.querySelector('#explorer-data').textContent).order")
+    assert sorted(order) == list(range(run.sizes["tile"]))
+    W = run["W_snapshots"].values[-1]
+    lift = SphereLift(**json.loads(run.attrs["lift"]))
+    centers = lift.center + lift.radius * W[:, :2] / np.linalg.norm(W, axis=1, keepdims=True)
+    distance = np.linalg.norm(run["points"].values[:, None] - centers, axis=2)
+    along = run["position"].values[distance.argmin(axis=0)]
+    assert (np.diff(along[order]) >= 0).all()
+    assert page.text("#tile-order") == "ordered along the manifold"
+
+
+def test_presentations_are_counted_in_the_circuits_life(open_page, tmp_path):
+    """A second run goes on where the first stopped, and so do its numbers."""
+    points = np.random.default_rng(2).uniform(-1, 1, (40, 2))
+    parameters = CircuitParameters(
+        n_tiles=4, n_interneurons=2, tile_radius=0.8, steps_per_presentation=400
+    )
+    circuit = ReferenceCircuit(parameters, SphereLift.around(points))
+    circuit.run(points[:25], np.sign(points[:25, 0]))
+    second = circuit.run(points[25:], np.sign(points[25:, 0]), snapshot_every=1)
+    results.save(second, tmp_path / "second.nc")
+    page = open_page(tmp_path)
+    assert page.evaluate("explorer.moments") == list(range(26, 40))
+    page.evaluate("explorer.show(3)")
+    assert page.text("#moment-value") == "29 of 39"
+    assert page.text("#status").startswith("Presentation 29:")
+    assert answer(page) == pytest.approx(second["y"].values[4, 0], abs=0.006)  # two digits
+    assert difference(page) < 1e-9

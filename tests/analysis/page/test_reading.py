@@ -1,0 +1,116 @@
+"""What is read from a folder, and how it is put into words."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import xarray as xr
+
+from analysis.page import pieces, reading
+from circuits import results
+
+
+def put(directory, name, **attributes):
+    """A result that holds next to nothing but what it says of itself."""
+    dataset = xr.Dataset({"y": ("presentation", [0.0])}, attrs=attributes)
+    return results.save(dataset, directory / name)
+
+
+def read(directory):
+    return reading.read_results(directory)[0]
+
+
+def claims_in(directory):
+    return reading.read_claims(directory, read(directory))
+
+
+def test_one_experiment_gives_the_page_its_title(tmp_path):
+    put(tmp_path, "two-moons/seed-0.nc", experiment="two-moons", title="Two moons told apart")
+    put(tmp_path, "two-moons/seed-1.nc", experiment="two-moons", title="Two moons told apart")
+    assert pieces.title(read(tmp_path)) == "Two moons told apart"
+
+
+def test_a_title_is_made_of_what_there_is(tmp_path):
+    put(tmp_path, "mine.nc")
+    assert pieces.title(read(tmp_path)) == "Mine"
+    put(tmp_path, "two-moons.nc", experiment="two-moons")
+    assert pieces.title(read(tmp_path)) == "Two moons; Mine"
+    put(tmp_path, "other.nc")
+    assert pieces.title(read(tmp_path)) == "3 experiments"
+    assert tmp_path.name not in pieces.title(read(tmp_path))
+
+
+def test_the_papers_experiments_together_are_called_so(tmp_path):
+    for name in sorted(reading.EXPERIMENTS):
+        put(tmp_path, f"{name}.nc", experiment=name)
+    assert pieces.title(read(tmp_path)) == "The paper's experiments"
+    put(tmp_path, "mine.nc")
+    assert pieces.title(read(tmp_path)) == "7 experiments"
+
+
+def test_claims_are_read_from_the_result_of_one_experiment(tmp_path):
+    claims = [{"claim": "a", "holds": True}, {"claim": "b", "holds": None, "experiment": "moons"}]
+    put(tmp_path, "moons.nc", experiment="moons", claims=json.dumps(claims))
+    put(tmp_path, "moons/seed-0.nc", experiment="moons")
+    found = claims_in(tmp_path)
+    assert [(c["experiment"], c["claim"], c["holds"]) for c in found] == [
+        ("moons", "a", True),
+        ("moons", "b", None),
+    ]
+
+
+def test_claims_of_a_result_count_before_those_of_the_list(tmp_path):
+    """The list may be older than the result."""
+    old = [
+        {"experiment": "arcs", "claim": "tiles", "holds": True},
+        {"experiment": "moons", "claim": "old", "holds": False},
+        {"experiment": "square", "claim": "halves", "holds": True},
+    ]
+    (tmp_path / "claims.json").write_text(json.dumps(old))
+    new = [{"experiment": "moons", "claim": "new", "holds": True}]
+    put(tmp_path, "moons.nc", experiment="moons", claims=json.dumps(new))
+    put(tmp_path, "more.nc", claims=json.dumps([{"claim": "another", "holds": False}]))
+    assert [claim["claim"] for claim in claims_in(tmp_path)] == [
+        "tiles",
+        "new",
+        "halves",
+        "another",
+    ]
+
+
+@pytest.mark.parametrize("text", ["{", "{}", "[1]", "null"])
+def test_claims_of_a_result_that_are_none_are_left_out(tmp_path, text):
+    put(tmp_path, "moons.nc", claims=text)
+    assert claims_in(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "sentence"),
+    [
+        ([True], "Of 1 claim, 1 holds."),
+        ([True, True, False, False], "Of 4 claims, 2 hold, 2 do not hold."),
+        ([None, None, False], "Of 3 claims, 1 does not hold, 2 are not decided at this size."),
+    ],
+)
+def test_verdicts_are_counted(verdicts, sentence):
+    found, table = pieces.claims_table([{"claim": "c", "holds": holds} for holds in verdicts])
+    assert found == sentence
+    shown = {True: "✓ holds", False: "✗ does not hold", None: "– not decided at this size"}
+    assert [row[0] for row in table.rows] == [shown[holds] for holds in verdicts]
+
+
+def test_seeds_of_like_results_stand_together(tmp_path):
+    for seed in (3, 0, 1, 2, 7):
+        put(tmp_path, f"seed-{seed}.nc", experiment="e", seed=seed)
+    put(tmp_path, "other.nc", experiment="e", engine="numpy")
+    first, second = pieces.provenance_tables(read(tmp_path))[0].rows
+    assert first[:3] == ("e", "1", "not recorded")
+    assert second[:3] == ("e", "5", "0 to 3, 7")
+
+
+def test_experiments_stand_in_the_papers_order(tmp_path):
+    for name in ("zoo", "label-diffusion", "two-moons", "tiling-arcs", "aviary"):
+        put(tmp_path, f"{name}.nc", experiment=name)
+    found = [result.experiment for result in read(tmp_path)]
+    assert found == ["tiling-arcs", "two-moons", "label-diffusion", "aviary", "zoo"]

@@ -1,0 +1,261 @@
+"""The report's page as a whole, and its file."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import numpy as np
+import pytest
+import xarray as xr
+from markupsafe import escape
+from PIL import Image
+
+from analysis.page import ReportError, write_report
+from circuits import results
+from circuits.errors import CircuitError
+from tests.analysis.page.browser import REQUIRE, find_browser
+from tests.analysis.page.conftest import HOSTILE
+
+
+def test_no_script_error_and_no_request_leaves_the_page(page, folder):
+    for control in ("#next", "#settle", "#play", "#check-all"):
+        page.click(control)
+    page.wait_until("document.querySelector('#check-all-value').textContent !== ''")
+    assert page.complaints == []
+    document = (folder / "report.html").as_uri()
+    assert page.requests[0] == document
+    assert all(url == document or url.startswith("data:") for url in page.requests)
+    assert sum(url.startswith("data:image/png") for url in page.requests) == 2
+
+
+def test_complaints_and_requests_would_be_noticed(browser, tmp_path):
+    file = tmp_path / "bad.html"
+    file.write_text('<img src="http://127.0.0.1:9/x.png"><script>no_such_function()</script>')
+    page = browser.open(file)
+    assert any("no_such_function" in json.dumps(entry) for entry in page.complaints)
+    assert "http://127.0.0.1:9/x.png" in page.requests
+    page.close()
+
+
+def overflow(page):
+    return page.evaluate(
+        "[document.documentElement.scrollWidth - document.documentElement.clientWidth,"
+        " ...[...document.querySelectorAll('body *')].filter((e) => !e.closest('.scroll table') &&"
+        " e.getBoundingClientRect().right > innerWidth + 1).map((e) => e.outerHTML.slice(0, 80))]"
+    )
+
+
+def test_nothing_overflows_sideways(browser, folder):
+    page = browser.open(folder / "report.html", width=360, height=740)
+    page.evaluate("document.querySelectorAll('details').forEach((d) => { d.open = true; })")
+    for width in (360, 600, 768, 1280):
+        page.resize(width, 740)
+        assert page.evaluate("innerWidth") == width
+        assert overflow(page) == [0]
+    page.evaluate("document.querySelector('#claims p').textContent = 'x'.repeat(999)")
+    assert overflow(page) != [0]  # it would be noticed
+    page.close()
+
+
+def test_dark_screens_get_a_dark_page(browser, folder):
+    colours = []
+    for dark in (False, True):
+        page = browser.open(folder / "report.html", dark=dark)
+        colours.append(page.evaluate("getComputedStyle(document.body).backgroundColor"))
+        page.close()
+    light, dark = (sum(map(int, re.findall(r"\d+", colour))) for colour in colours)
+    assert light > 600
+    assert dark < 120
+
+
+def test_hostile_text_is_shown_and_not_run(page):
+    assert page.evaluate("window.broken") is None
+    cells = page.evaluate(
+        "[...document.querySelectorAll('#claims tr:last-child td')].map((c) => c.textContent)"
+    )
+    assert cells[:5] == ["– not decided at this size", *[HOSTILE] * 4]
+    assert HOSTILE in page.text("#figures figcaption")
+    assert HOSTILE in page.text("#provenance")
+    assert page.evaluate("document.querySelectorAll('img').length") == 2
+    # Should something slip through all the same, the page's policy stops it.
+    page.evaluate(
+        "(() => { const s = document.createElement('script'); s.textContent = 'window.broken = 3';"
+        " document.body.append(s); })()"
+    )
+    assert page.evaluate("window.broken") is None
+    assert "Content Security Policy" in json.dumps(page.complaints)
+
+
+def test_sections_hold_what_the_folder_holds(page, run):
+    claims = page.text("#claims")
+    expected = "Of 3 claims, 1 holds, 1 does not hold, 1 is not decided at this size."
+    assert expected in claims
+    assert "✓ holds" in claims
+    assert "✗ does not hold" in claims
+    assert "0.1235" in claims
+    images = page.evaluate(
+        "[...document.querySelectorAll('#figures img')].map((i) => [i.alt, i.naturalWidth])"
+    )
+    assert [alt for alt, _ in images] == ["Two moons", "plain"]
+    assert all(width > 0 for _, width in images)
+    assert "Plasticity" in page.text("#model")
+    code = page.evaluate("[...document.querySelectorAll('#model code')].map((c) => c.textContent)")
+    assert "excitatory" in code
+    provenance = page.text("#provenance")
+    assert run.attrs["code"] in provenance
+    assert "0 to 2, 10" in provenance
+    assert f"numpy {np.__version__}" in provenance
+    assert "tau_h" in provenance
+    assert "Not readable as results: broken.nc." in provenance
+    times = page.evaluate(
+        "[...document.querySelectorAll('#times tbody tr')].map((r) => [...r.children].map((c) =>"
+        " c.textContent))"
+    )
+    expected = ["two-moons", "cpp_standalone", "4", "1,200", "1.5 s", "6 s", "5 ms"]
+    assert expected in times
+
+
+def test_page_of_a_bare_result(open_page, run, tmp_path):
+    """No claims, no figures, no snapshots, nothing about the circuit."""
+    results.save(run[["y"]].drop_attrs(), tmp_path / "mine.nc")
+    page = open_page(tmp_path)
+    assert page.complaints == []
+    assert "snapshot_every=1" in page.text("#explorer")
+    assert "no claims" in page.text("#claims")
+    assert "no figures" in page.text("#figures")
+    assert "says which circuit" in page.text("#model")
+    assert "mine" in page.text("#times")
+    assert page.text("h1") == "Mine"
+
+
+# Figures
+
+
+def test_figures_stand_in_the_papers_order(open_page, run, tmp_path):
+    results.save(run[["y"]], tmp_path / "mine.nc")
+    (tmp_path / "figures").mkdir()
+    names = ["zoo", "diffusion", "fig4", "a10", "fig1", "a9", "fig3", "fig2"]
+    for name in names:
+        Image.new("RGB", (4, 3)).save(tmp_path / "figures" / f"{name}.png")
+    (tmp_path / "figures" / "b.png").write_bytes(b"no image")
+    page = open_page(tmp_path)
+    shown = page.evaluate(
+        "[...document.querySelectorAll('#figures > figure strong, #figures > p')]"
+        ".map((e) => e.textContent)"
+    )
+    assert shown == [
+        *("fig1", "fig2", "fig3", "fig4", "diffusion"),
+        *("a9", "a10", "b.png is not a readable image.", "zoo"),
+    ]
+
+
+FOCUS = (
+    "(document.activeElement.id ||"
+    " document.activeElement.closest('figure')?.querySelector('strong').textContent)"
+)
+
+
+def expect(page, is_open, focus):
+    """Wait until a figure is enlarged, or none, and the keyboard is where it should be."""
+    state = f"[document.querySelector('#enlarged').open, {FOCUS}]"
+    page.wait_until(
+        f"JSON.stringify({state}) === '{json.dumps([is_open, focus], separators=(',', ':'))}'"
+    )
+
+
+def test_figures_enlarge_by_mouse_and_keyboard(page):
+    image = "document.querySelector('#enlarged img')"
+    page.click("#figures .enlarge img")
+    expect(page, True, "enlarged-room")
+    assert page.text("#enlarged-title") == "fig2"
+    # At full size, whatever the width of the page: one pixel of the file is one of the screen.
+    assert page.evaluate(f"{image}.clientWidth === {image}.naturalWidth")
+    assert page.evaluate(f"{image}.alt") == "Two moons"
+    page.press("Escape", 27)
+    expect(page, False, "fig2")
+    for key, code in (("Enter", 13), (" ", 32)):
+        page.press(key, code)
+        expect(page, True, "enlarged-room")
+        page.click("#enlarged img")
+        expect(page, False, "fig2")
+    page.press("Enter", 13)
+    expect(page, True, "enlarged-room")
+    reached = set()
+    for _ in range(4):
+        page.press("Tab", 9)
+        reached.add(page.evaluate(FOCUS))
+    assert "shrink" in reached
+    assert reached <= {"shrink", "enlarged-room", None}  # nothing behind the dialog
+    page.click("#shrink")
+    expect(page, False, "fig2")
+    page.wait_until("document.querySelectorAll('img').length === 2")
+    assert page.complaints == []
+
+
+# The file
+
+
+def test_file_is_whole_or_not_there(folder, tmp_path, monkeypatch):
+    out = tmp_path / "deep" / "page.html"
+    assert write_report(folder, out) == out
+    content = out.read_bytes()
+    assert content == (folder / "report.html").read_bytes()
+    assert len(content) < 8e6
+    assert content.startswith(b"<!DOCTYPE html>")
+    out.write_text("old")
+    bare = tmp_path / "bare"
+    results.save(xr.Dataset({"value": ("place", [1.0])}), bare / "one.nc")
+
+    def fail(*_arguments):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("pathlib.Path.replace", fail)
+    with pytest.raises(ReportError, match=r"cannot write .*page\.html: No space left on device"):
+        write_report(bare, out)
+    assert out.read_text() == "old"
+    assert list(out.parent.iterdir()) == [out]
+
+
+def test_file_names_nothing_outside_itself(folder):
+    text = (folder / "report.html").read_text(encoding="utf-8")
+    assert not re.search(r"\{\{ \w+(\.\w+)? \}\}", text.replace(str(escape(HOSTILE)), ""))
+    for block in re.findall(r"<script[^>]*>.*?</script>|<style>.*?</style>", text, re.DOTALL):
+        assert "http" not in block
+        text = text.replace(block, "")
+    links = re.findall(r'<[^>]*\b(?:src|href)="([^"]*)"', text)
+    assert links
+    assert all(link.startswith(("data:", "#")) for link in links)
+    assert str(folder.parent) not in text
+
+
+@pytest.mark.parametrize(
+    ("claims", "reason"),
+    [("{", "cannot be read as JSON"), ("{}", "must hold a list"), ("[1]", "must hold a list")],
+)
+def test_claims_that_are_none_are_named(run, tmp_path, claims, reason):
+    results.save(run[["y"]], tmp_path / "mine.nc")
+    (tmp_path / "claims.json").write_text(claims)
+    with pytest.raises(ReportError, match=reason):
+        write_report(tmp_path)
+
+
+def test_folder_without_results_is_refused(tmp_path):
+    with pytest.raises(CircuitError, match="there is no folder"):
+        write_report(tmp_path / "nowhere")
+    with pytest.raises(CircuitError, match="there is no result"):
+        write_report(tmp_path)
+    (tmp_path / "broken.nc").write_bytes(b"")
+    with pytest.raises(CircuitError, match=r"there is no result .*broken\.nc could not be read"):
+        write_report(tmp_path)
+    assert [file.name for file in tmp_path.iterdir()] == ["broken.nc"]
+
+
+def test_missing_browser_is_said(monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv(REQUIRE, raising=False)
+    with pytest.raises(pytest.skip.Exception, match="no browser found"):
+        find_browser()
+    monkeypatch.setenv(REQUIRE, "1")
+    with pytest.raises(pytest.fail.Exception, match="no browser found"):
+        find_browser()

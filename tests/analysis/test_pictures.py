@@ -1,0 +1,133 @@
+"""Every picture has titles, axes that count in whole numbers, and legends that cover nothing."""
+
+from __future__ import annotations
+
+import matplotlib as mpl
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+
+from analysis import agreement, answers, dynamics, studies
+from circuits.errors import InputError
+from tests.analysis.drawing import hidden_by_legends, legends, text_on_text
+
+FIGURES = {
+    "answers": answers.figure_answers,
+    "settling": dynamics.figure_settling,
+    "settling of several": lambda run: dynamics.figure_settling(run, [0, 20, 30]),
+    "phase": dynamics.figure_phase,
+    "learning": dynamics.figure_learning,
+    "tiles": dynamics.figure_tiles,
+    "raster": dynamics.figure_raster,
+    "agreement": lambda run: agreement.figure_agreement(run, run),
+    "settling error": studies.figure_settling_error_of,
+}
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_figures_have_titles_and_nothing_covers_anything(run, name):
+    before = dict(mpl.rcParams)
+    fig = FIGURES[name](run)
+    assert isinstance(fig, Figure)
+    assert fig.get_suptitle()
+    assert text_on_text(fig) == 0
+    assert hidden_by_legends(fig) == 0
+    assert dict(mpl.rcParams) == before  # the user's own style is left alone
+
+
+def test_a_legend_on_the_data_would_be_found(run):
+    fig = dynamics.figure_learning(run)
+    fig.axes[0].legend(loc="center")
+    assert hidden_by_legends(fig) > 0
+    fig.legend(*fig.axes[2].get_legend_handles_labels(), loc="outside lower center")
+    assert len(legends(fig)) == 4
+
+
+COUNTING = {
+    "learning": lambda run: dynamics.plot_learning(run)[2],
+    "raster": lambda run: dynamics.plot_raster(run, by="time"),
+    "agreement": lambda run: agreement.plot_differences(run, run),
+}
+
+
+@pytest.mark.parametrize("name", COUNTING)
+def test_axes_that_count_presentations_have_whole_numbers_of_the_circuits_life(later, name):
+    # Five presentations: ticks at halves would be the first choice.
+    few = later.isel(presentation=slice(5), snapshot=slice(5))
+    ax = COUNTING[name](few)
+    ax.figure.canvas.draw()
+    low, high = ax.get_xlim()
+    ticks = [tick for tick in ax.get_xticks() if low <= tick <= high]
+    assert len(ticks) >= 3
+    assert all(tick == round(tick) and 500 <= tick <= 505 for tick in ticks)
+    assert "presentation" in ax.get_xlabel()
+
+
+AXES_FUNCTIONS = {
+    "plot_answers": answers.plot_answers,
+    "plot_trace": lambda run, ax: dynamics.plot_trace(run, 5, "h", ax),
+    "plot_phase": lambda run, ax: dynamics.plot_phase(run, [5], ax),
+    "plot_tile_map": lambda run, ax: dynamics.plot_tile_map(run, 5, ax),
+    "plot_raster": dynamics.plot_raster,
+    "plot_differences": lambda run, ax: agreement.plot_differences(run, run, ax),
+    "plot_step_differences": lambda run, ax: agreement.plot_step_differences(run, run, 5, ax),
+}
+
+
+@pytest.mark.parametrize("name", AXES_FUNCTIONS)
+def test_given_axes_are_used_and_returned(run, name):
+    ax = plt.figure().add_subplot()
+    assert AXES_FUNCTIONS[name](run, ax) is ax
+    assert len(plt.get_fignums()) == 1
+    assert ax.get_xlabel()
+    assert ax.get_ylabel()
+
+
+@pytest.mark.parametrize(
+    ("missing", "call", "message"),
+    [
+        ("h_trace", lambda run: dynamics.plot_settling(run, 3), r"h_trace.*record=\('h',\)$"),
+        ("V_trace", lambda run: dynamics.plot_trace(run, 3, "current"), r"record=\('V',\)$"),
+        ("u_trace", lambda run: dynamics.plot_phase(run), r"u_trace.*record=\('u',\)$"),
+        ("b_snapshots", dynamics.plot_learning, r"b_snapshots.*snapshot_every=N$"),
+        ("W_snapshots", dynamics.plot_tiles, r"W_snapshots.*snapshot_every=N$"),
+        ("y", answers.plot_answers, r"needs y, which this result does not hold$"),
+        (
+            ["h_trace", "u_trace", "V_trace", "y_trace"],
+            lambda run: agreement.plot_step_differences(run, run, 3),
+            r"record=\('h', 'u', 'V', 'y'\)$",
+        ),
+    ],
+)
+def test_a_missing_variable_is_named_with_what_to_record(run, missing, call, message):
+    with pytest.raises(InputError, match=message) as error:
+        call(run.drop_vars(missing))
+    assert str(error.value).count(". ") == 0  # one sentence
+    assert not plt.get_fignums()  # and no empty figure left behind
+
+
+def test_differences_are_drawn_with_zeros_on_the_floor(run):
+    other = run.copy(deep=True)
+    other["h"][7, 3] += 1e-9
+    other["V_trace"][7, 5, 1, 2] += 1e-7
+    ax = agreement.plot_differences(run, other)
+    drawn = ax.lines[0].get_ydata()
+    assert drawn[7] == pytest.approx(1e-9, rel=1e-6)  # rounding of 1 + 1e-9
+    assert (np.delete(drawn, 7) == agreement.FLOOR).all()
+    assert ax.get_yscale() == "log"
+    assert any((line.get_ydata()[0] == np.finfo(float).eps) for line in ax.lines)
+    assert ax.get_ylim()[0] < agreement.FLOOR < 1e-9 < ax.get_ylim()[1]
+    steps = agreement.plot_step_differences(run, other, 7)
+    V = steps.lines[2].get_ydata()
+    assert V[5] == pytest.approx(1e-7, rel=1e-6)
+    assert (np.delete(V, 5) == agreement.FLOOR).all()
+    with pytest.raises(InputError, match="one stream"):
+        agreement.plot_differences(run, other.isel(presentation=slice(5)))
+
+
+def test_agreement_names_the_presentation_that_differs_most(later):
+    other = later.copy(deep=True)
+    other["h"][7, 3] += 1e-9
+    fig = agreement.figure_agreement(later, other)
+    assert "presentation 507, where h differs most" in fig.axes[1].get_title()
