@@ -77,7 +77,7 @@ class Circuit(ABC):
                     f"tile_centers must hold n_tiles={parameters.n_tiles} points, "
                     f"got {len(centers)}"
                 )
-            self._state = self._seed(lift(centers))
+            self._state = self.seeded(lift(centers))
 
     def __repr__(self) -> str:
         p, seen = self.parameters, self._state.learned if self._state is not None else 0
@@ -215,7 +215,7 @@ class Circuit(ABC):
         """The state to start a stream of inputs in: the last one, or tiles on the first points."""
         if self._state is not None:
             return self.state
-        state = self._seed(x)
+        state = self.seeded(x)
         self._take_changes(state)
         return state
 
@@ -227,8 +227,9 @@ class Circuit(ABC):
         """Take over a state."""
         self._state = state
 
-    def _seed(self, x: FloatArray) -> CircuitState:
-        """Tiles start on data: W_i = kappa x_s(i), b_i = kappa sqrt(alpha); w starts at zero."""
+    def seeded(self, x: FloatArray) -> CircuitState:
+        """The state of a circuit whose tiles start on inputs x: W_i = kappa x_s(i),
+        b_i = kappa sqrt(alpha), w = 0."""
         p = self.parameters
         rows = distinct_rows(x, p.n_tiles)
         if len(rows) < p.n_tiles:

@@ -67,6 +67,11 @@ class ManifoldCircuit(Circuit):
         """
         return self._engine.network
 
+    @property
+    def values_set(self) -> dict[str, FloatArray]:
+        """Parameters that were set on the network, as "group.variable"."""
+        return dict(self._engine.values_set)
+
     def changes(self) -> dict[str, Any]:
         """What differs from the paper's circuit, besides parameters: empty if nothing does."""
         return self.model.changes() | self._engine.changes()

@@ -10,7 +10,6 @@ from brian2.units.fundamentalunits import get_unit_for_display
 
 from circuits.engines.streams import initial_values
 from circuits.parameters import format_seconds
-from circuits.reference import ReferenceCircuit
 from circuits.state import Task
 
 if TYPE_CHECKING:
@@ -34,7 +33,7 @@ def values_at_start(circuit: ManifoldCircuit) -> dict[tuple[str, str], Any]:
         centers = place(np.linspace(first, last, p.n_tiles))
         labels = np.full((length, p.n_readouts), np.sign(first))
         task = Task(lift(place([-first] * length)), labels, True, (), False, lambda _done: None)
-        return initial_values(circuit, ReferenceCircuit(p, lift, tile_centers=centers).state, task)
+        return initial_values(circuit, circuit.seeded(lift(centers)), task, circuit.values_set)
 
     one, other = ask(0.1, 0.5, 1), ask(-0.2, -0.7, 2)
     return {
