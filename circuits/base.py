@@ -187,6 +187,10 @@ class Circuit(ABC):
         self._state = state
         return self._dataset(points, z, arrays, state, record, snapshot_every)
 
+    def prepare(self, *, record: Iterable[str] = (), snapshot_every: int | None = None) -> bool:
+        """Compile what a run with these options needs; whether anything had to be compiled."""
+        return False
+
     def run_stream(
         self, chunks: Iterable[Any], *, progress: bool | Progress = False
     ) -> Iterator[xr.Dataset]:
