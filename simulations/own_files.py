@@ -190,7 +190,8 @@ def _numbers(column: Any) -> Any:
 def _from_table(table: Any, label_column: str | None, class_column: str | None) -> Content:
     """Columns to coordinates, labels and classes."""
     label = _find(table, label_column, LABEL_NAMES, "--label-column")
-    scored = _find(table, class_column, CLASS_NAMES if label else (), "--class-column")
+    usual = tuple(name for name in CLASS_NAMES if label and name != label.lower())
+    scored = _find(table, class_column, usual, "--class-column")
     if label is not None and label == scored:
         raise InputError(
             f"column {label!r} is given as labels and as classes: what the circuit is shown "

@@ -53,7 +53,7 @@ class TilingArcs(base.Experiment[Settings]):
         coverage, overlap = merged["coverage"].to_numpy(), merged["overlap"].to_numpy()
         purity = np.nanmin(merged["purity"].to_numpy(), axis=1)
         shared = np.nanmean(merged["purity"].to_numpy() < 0.999, axis=1)
-        # Both hold in every repeat by far more than repeats differ: a few decide.
+        # Both hold in each of 40 seeds, by far more than these differ: a few decide.
         enough = self.quick_repeats
         return [
             base.Claim(
