@@ -30,6 +30,10 @@ ROUNDING = 1e-8
 """Runs that differ by less are the same but for rounding, which is another on other machines."""
 
 
+CONNECT_SECONDS = 10
+"""How long a Dask scheduler may take to answer."""
+
+
 @dataclass(frozen=True)
 class Job:
     """One repeat: plain values only, so that it can travel."""
@@ -147,7 +151,7 @@ def _on_cluster(todo: list[Job], address: str) -> Iterator[xr.Dataset]:
             "--scheduler needs dask.distributed: pip install 'manifold-circuit[cluster]'"
         ) from None
     try:
-        client = Client(address, timeout=10)
+        client = Client(address, timeout=CONNECT_SECONDS)
     except (OSError, ValueError) as error:
         raise InputError(f"there is no Dask scheduler at {address}: {error}") from None
     with client:

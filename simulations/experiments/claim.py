@@ -32,8 +32,9 @@ class Claim:
 
     def line(self) -> str:
         """The claim for a terminal."""
-        verdict = {True: "holds", False: "FAILS", None: UNDECIDED}[self.holds]
-        return f"{verdict:<6} {self.claim}: {self.figure}"
+        verdict = {True: "holds", False: "FAILS", None: "open"}[self.holds]
+        doubt = f" ({UNDECIDED})" if self.holds is None else ""
+        return f"{verdict:<6} {self.claim}{doubt}: {self.figure}"
 
 
 VERDICTS = {True: "yes", False: "**no**", None: UNDECIDED}

@@ -137,8 +137,20 @@ def unbalanced(n_repeats: int, **changes) -> xr.Dataset:
     ("n_repeats", "changes", "verdict", "word", "line"),
     [
         (100, {}, False, "**no**", "FAILS  extreme imbalance"),
-        (99, {}, None, UNDECIDED, f"{UNDECIDED} extreme imbalance"),
-        (100, {"n_points": 1999}, None, UNDECIDED, f"{UNDECIDED} extreme imbalance"),
+        (
+            99,
+            {},
+            None,
+            UNDECIDED,
+            "open   extreme imbalance is rare in both methods (not decided at this size): ",
+        ),
+        (
+            100,
+            {"n_points": 1999},
+            None,
+            UNDECIDED,
+            "open   extreme imbalance is rare in both methods (not decided at this size): ",
+        ),
     ],
 )
 def test_a_claim_fails_only_at_a_size_that_can_decide(n_repeats, changes, verdict, word, line):
