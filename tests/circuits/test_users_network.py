@@ -297,7 +297,7 @@ def test_network_operation(engine):
 
     @network_operation(clock=circuit.network["inputs"].clock, when="start")
     def look(t):
-        seen.append(float(t))
+        seen.append(np.asarray(t))
 
     circuit.network.add(look)
     if engine == "cpp_standalone":
@@ -348,7 +348,7 @@ def test_values_set_on_groups_and_synapses(engine):
 
     circuit = ManifoldCircuit(PARAMETERS, LIFT, engine)
     tiles, synapses = circuit.network["excitatory"], circuit.network["feedforward"]
-    assert float(tiles.tau_h) == PARAMETERS.tau_h_  # what will run is what is shown
+    assert np.asarray(tiles.tau_h) == PARAMETERS.tau_h_  # what will run is what is shown
     tiles.tau_h = 16 * ms
     first = circuit.run(POINTS[:CUT], LABELS[:CUT])
     synapses.W = synapses.W[:] / 2
@@ -460,9 +460,8 @@ def set_dt(network):
     ],
 )
 def test_what_would_be_lost_is_refused(engine, change, sentence):
-    circuit = ManifoldCircuit(PARAMETERS, LIFT, engine)
+    circuit = ManifoldCircuit(PARAMETERS, LIFT, engine, extend=change)
     with pytest.raises((InputError, EngineError), match=sentence):
-        change(circuit.network)
         circuit.run(POINTS, LABELS)
 
 
@@ -474,7 +473,7 @@ def test_names_that_brian2_cannot_find(engine):
     circuit.network.add(
         NeuronGroup(1, "dv/dt = -v/missing : 1", method="euler", clock=clock, name="lost")
     )
-    with pytest.raises(EngineError, match="missing.*namespace="):
+    with pytest.raises(EngineError, match=r"missing.*namespace="):
         circuit.run(POINTS, LABELS)
 
 
