@@ -8,6 +8,7 @@ connectivity pays.
 
 from __future__ import annotations
 
+import itertools
 import re
 import subprocess
 from collections.abc import Iterator
@@ -78,6 +79,18 @@ class CircuitDevice(CPPStandaloneDevice):  # type: ignore[misc]
     def code_object_class(self, codeobj_class: Any = None, fallback_pref: Any = None) -> Any:
         """The class of code objects; preferences for runtime targets do not apply."""
         return codeobj_class or CircuitCodeObject
+
+    def code_object(self, owner: Any, name: str, *arguments: Any, **options: Any) -> Any:
+        """A code object whose name depends on this program alone: Brian2 would number it among all
+        that are alive, and the same network would give other sources every time."""
+        if name.endswith("*"):
+            stem = name.removesuffix("*")
+            numbered = (f"{stem}_{i}" for i in itertools.count(1))
+            free = (
+                one for one in itertools.chain([stem], numbered) if one not in self.code_objects
+            )
+            name = next(free)
+        return super().code_object(owner, name, *arguments, **options)
 
     @contextmanager
     def hosting(self, network: Network) -> Iterator[None]:
