@@ -22,6 +22,12 @@ FIGURES = {
     "raster": dynamics.figure_raster,
     "agreement": lambda run: agreement.figure_agreement(run, run),
     "settling error": studies.figure_settling_error_of,
+    "convergence": lambda run: studies.figure_convergence(
+        studies.convergence_study("reference", (32, 64))
+    ),
+    "stability": lambda run: studies.figure_stability_map(
+        studies.stability_map([0.1, 1.0, 10.0], [0.2, 0.5], steps=20), studies.working_points(run)
+    ),
 }
 
 
