@@ -151,6 +151,15 @@ class CircuitDevice(CPPStandaloneDevice):  # type: ignore[misc]
             network.run(
                 1 * second, report=REPORT, report_period=REPORT_PERIOD * second, namespace={}
             )
+        # Where the clocks stand is said when the program starts; here it would come in any order.
+        hands = {
+            self.arrays[clock.variables[of]] for clock in self.clocks for of in ("timestep", "t")
+        }
+        self.main_queue[:] = [
+            (func, args)
+            for func, args in self.main_queue
+            if not (func == "set_by_single_value" and args[0] in hands)
+        ]
         _, lines = next(args for func, args in reversed(self.main_queue) if func == "run_network")
         call = next(i for i, line in enumerate(lines) if f"{network.name}.run(" in line)
         lines[call] = lines[call].replace("run(1.0,", f"run({DURATION},")

@@ -85,13 +85,14 @@ class LiveNetwork:
         ]
 
     def changes(self) -> dict[str, Any]:
-        """What differs from the network as it was made, by kind."""
+        """What differs from the network as it was made, by kind; watching changes nothing."""
         now = self._facts()
+        watching = {item.name for item in self.network.objects if isinstance(item, MONITORS)}
         own = {name: facts for name, facts in now.items() if name in self._own}
         switched = [name for name in own if own[name]["active"] != self._own[name]["active"]]
         altered = [name for name in own if own[name] != self._own[name] and name not in switched]
         return {
-            "objects added": sorted(set(now) - set(self._own)),
+            "objects added": sorted(set(now) - set(self._own) - watching),
             "objects removed": sorted(set(self._own) - set(now)),
             "objects switched off": sorted(switched),
             "objects altered": sorted(altered),
