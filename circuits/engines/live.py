@@ -199,8 +199,10 @@ class LiveNetwork:
                 setattr(state, variable, now.reshape(shape))
             else:
                 self.engine.values_set[name] = now
+        unfilled = set(self.circuit.model.delay_line(p)) - set(state.extra)
         for name in self.extra():
-            state.extra[name] = self.read(name)
+            if name not in unfilled:  # before the first run nothing is on its way
+                state.extra[name] = self.read(name)
 
     def _check_objects(self) -> None:
         """Refuse a network that the circuit cannot run any more."""
