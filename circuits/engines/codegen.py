@@ -56,6 +56,15 @@ DURATION = "(double)(n_presentations*n_steps)*step"
 REPORT = "std::cout << completed << std::endl;"
 REPORT_PERIOD = 0.2
 
+# What runs once per launch, mostly reading and writing of files, is most of the code; optimising it
+# would be two thirds of the time it takes to compile.
+COLD_SOURCES = ("main.cpp", "objects.cpp", "run.cpp")
+COLD = """#pragma GCC push_options
+#pragma GCC optimize ("O0")
+#include "{name}"
+#pragma GCC pop_options
+"""
+
 RANDOM = re.compile(r"\b_(rand|randn|poisson|binomial\w*)\(")
 """Functions in generated code that draw random numbers."""
 
@@ -196,7 +205,10 @@ class CircuitDevice(CPPStandaloneDevice):  # type: ignore[misc]
             if not found:
                 raise EngineError(f"this version of Brian2 writes {path.stem} in an unknown form")
             path.write_text(text, encoding="utf-8")
-        return "".join(f'#include "{name}"\n' for name in sorted(self.writer.source_files))
+        return "".join(
+            COLD.format(name=name) if name in COLD_SOURCES else f'#include "{name}"\n'
+            for name in sorted(self.writer.source_files)
+        )
 
     def manifest(self, monitors: dict[str, StateMonitor]) -> dict[str, Any]:
         """What a launcher needs to know of the program: types and files of its variables, which of

@@ -71,7 +71,7 @@ def test_every_engine_runs_the_model_that_the_reference_runs(name, engine):
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_variables_that_a_model_adds_go_on_from_run_to_run(engine):
-    """Adaptation a of the tiles, da/dt = (h - a)/tau_a, through two runs of an untouched circuit."""
+    """Adaptation a of the tiles, da/dt = (h - a)/tau_a, over two runs of an untouched circuit."""
     model = CircuitModel(
         excitatory="""
         dh/dt = gain*(drive - sqrt_alpha*b - inhibition)/tau_h - 0.1*a/(10*ms) : 1
