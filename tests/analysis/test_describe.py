@@ -244,7 +244,7 @@ def test_changed_parameters_show_up():
     assert start["excitatory", "eta"] == "0.0625"
     assert start["excitatory", "gain"] == "17.5"
     assert start["readout", "mu"] == "30, 10"
-    assert start["classifier", "rate"] == "0.125"
+    assert start["classifier", "constant_rate"] == "0.125"
     assert start["classifier", "running"] == start["inputs", "reset"] == "0"
 
 
@@ -265,7 +265,16 @@ def test_values_at_the_start_are_those_of_a_run(ran):
     circuit, before, _ = ran
     rows = columns(table(before, "D1"), "Object", "Equation", "At the start")
     for group, name, value in rows:
-        if name in ("h_rest", "u_rest", "gain", "sqrt_alpha", "eta", "mu", "running", "rate"):
+        if name in (
+            "h_rest",
+            "u_rest",
+            "gain",
+            "sqrt_alpha",
+            "eta",
+            "mu",
+            "running",
+            "constant_rate",
+        ):
             held = np.unique(circuit.network[group].variables[name].get_value())
             shown = np.unique([float(number) for number in value.split(", ")])
             np.testing.assert_allclose(shown, held, rtol=1e-5)  # six digits are shown
