@@ -280,6 +280,32 @@ def test_values_at_the_start_are_those_of_a_run(ran):
             np.testing.assert_allclose(shown, held, rtol=1e-5)  # six digits are shown
 
 
+def test_a_changed_circuit_says_what_was_changed():
+    from brian2 import ms
+
+    from circuits import CircuitModel
+
+    model = CircuitModel(
+        feedforward="W += eta_post*h_post*(x_pre - h_post*W)",
+        delay="1 ms",
+        connections={"classifier": [[1, 0, 1, 1, 1, 1, 1]]},
+    )
+    circuit = ManifoldCircuit(
+        CircuitParameters(n_tiles=7, n_interneurons=2), LIFT, "numpy", model=model
+    )
+    circuit.network["excitatory"].tau_h = 33 * ms
+    found = tables(circuit)
+    summary = dict(table(found, "A").rows)
+    for word in ("h_post*W", "'1011111'", "1 ms", "'excitatory.tau_h': [0.033]"):
+        assert word in summary["Changed from the paper's circuit"]
+    assert "classifier: excitatory to readout, 6 of 7 pairs" in summary["Connectivity"]
+    start = {
+        row[:2]: row[2] for row in columns(table(found, "D1"), "Object", "Equation", "At the start")
+    }
+    assert start["excitatory", "tau_h"] == "33 ms"
+    assert ("excitatory", "h_past_1") in start
+
+
 def test_every_parameter_is_there_and_explained(described, found):
     rows = {str(row[0]): row[1:] for row in table(found, "I").rows}
     assert set(described.parameters.as_dict()) < set(rows)
