@@ -108,37 +108,42 @@ class CircuitDevice(CPPStandaloneDevice):  # type: ignore[misc]
         What shapes the network (sizes, who is connected to whom, delays) becomes part of the
         program; all other values are zero in it and given to it when it starts.
         """
-        moved: list[tuple[ArrayVariable, bool]] = []
+        moved: list[tuple[ArrayVariable, bool, Any]] = []
         time, objects = network.t_, network.sorted_objects
+        paths = [item for item in objects if isinstance(item, SynapticPathway)]
+        # Delays shape the queues, which are made before values are given.
+        delays = {id(path._delays) for path in paths}
         owners = [*objects, *{id(item.clock): item.clock for item in objects}.values()]
         try:
+            for path in paths:
+                path._pushspikes_codeobj = None  # made once, for another device or program
             for owner in owners:
-                if isinstance(owner, SynapticPathway):
-                    owner._pushspikes_codeobj = None  # made once, for another device or program
                 for variable in getattr(owner, "variables", {}).values():
                     if isinstance(variable, ArrayVariable) and variable not in self.arrays:
-                        moved.append((variable, variable.read_only))
-                        self._host(variable)
+                        moved.append((variable, variable.read_only, variable.size))
+                        self._host(variable, id(variable) in delays)
             network.t_ = 0.0
             yield
         finally:
             network.t_ = time
-            for variable, read_only in moved:
+            for variable, read_only, size in moved:
                 variable.device, variable.read_only = runtime_device(), read_only
-            for owner in owners:
-                if isinstance(owner, SynapticPathway):
-                    owner._pushspikes_codeobj = None
+                variable.size = size
+            for path in paths:
+                path._pushspikes_codeobj = None
 
-    def _host(self, variable: ArrayVariable) -> None:
+    def _host(self, variable: ArrayVariable, is_delay: bool) -> None:
         value = np.array(variable.get_value())
         variable.device = self
         self.add_array(variable)
         recorded = isinstance(variable.owner, MONITORS) and variable.name != "_indices"
         if isinstance(variable, DynamicArrayVariable) and recorded:
-            return  # starts empty
+            # Starts empty, and has nothing in the sources that depends on what it recorded so far.
+            variable.size = (0, variable.size[1]) if variable.ndim == 2 else 0
+            return
         self.init_with_zeros(variable, variable.dtype)
         given = not variable.read_only or variable.name in CARRIED
-        structural = variable.name == "delay" or not (given or recorded)
+        structural = is_delay or not (given or recorded)
         if structural and value.size and variable.name != "_spikespace":
             self.fill_with_array(variable, value)
         else:
@@ -205,9 +210,11 @@ class CircuitDevice(CPPStandaloneDevice):  # type: ignore[misc]
             if not found:
                 raise EngineError(f"this version of Brian2 writes {path.stem} in an unknown form")
             path.write_text(text, encoding="utf-8")
+        # From Brian2 2.10 on its library has sources besides headers.
+        library = [f"brianlib/{path.name}" for path in (directory / "brianlib").glob("*.cpp")]
         return "".join(
             COLD.format(name=name) if name in COLD_SOURCES else f'#include "{name}"\n'
-            for name in sorted(self.writer.source_files)
+            for name in sorted({*self.writer.source_files, *library})
         )
 
     def manifest(self, monitors: dict[str, StateMonitor]) -> dict[str, Any]:

@@ -44,13 +44,17 @@ class StandaloneEngine(Engine):
 
     def prepare(self, record: tuple[str, ...], snapshots: bool) -> bool:
         """Compile the program for these options, unless it is there."""
+        self._look_again()
         return self._build(record, snapshots)[1]
 
     def attempt(self) -> Any:
         """As for every engine; and what the network looks like is looked at anew."""
+        self._look_again()
+        return super().attempt()
+
+    def _look_again(self) -> None:
         if self.has_network:
             self._builds.clear()
-        return super().attempt()
 
     def advance(self, state: CircuitState, task: Task) -> dict[str, FloatArray]:
         """One start of the program for the chunk."""

@@ -143,7 +143,7 @@ def watched():
             brian2.seed(5)
             circuit = ManifoldCircuit(PARAMETERS, LIFT, engine)
             own = add_watchers(circuit.network)
-            own.parts = in_two_parts(circuit)
+            own.parts, own.circuit = in_two_parts(circuit), circuit
             made[engine] = own
         return made[engine]
 
@@ -158,6 +158,11 @@ def traces():
 
 def test_watching_changes_nothing(engine, watched):
     assert_close(watched(engine).parts, reference())
+
+
+def test_what_has_run_is_not_compiled_again(engine, watched):
+    """The sources of a network do not depend on what its monitors hold, nor on other networks."""
+    assert watched(engine).circuit.prepare() is False
 
 
 def test_state_monitor_of_every_step(engine, watched, traces):
