@@ -47,4 +47,4 @@ readme: reproduce bench
 	$(BIN)/python -m simulations.readme
 
 clean:
-	rm -rf $(VENV) $(VENV)-* results .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-3.* results .mypy_cache .ruff_cache .pytest_cache .hypothesis
