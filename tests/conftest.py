@@ -19,6 +19,18 @@ ENGINES = ("numpy", "cython", "cpp_standalone")
 
 
 @pytest.fixture
+def quick_cython():
+    """Brian2's Cython modules without optimising them: half the time to compile some twenty."""
+    from brian2 import prefs
+
+    with pytest.MonkeyPatch.context() as patch:
+        flags = prefs["codegen.cpp.extra_compile_args_gcc"]
+        quick = [flag for flag in flags if not flag.startswith("-O")] + ["-O0"]
+        patch.setitem(prefs, "codegen.cpp.extra_compile_args_gcc", quick)
+        yield
+
+
+@pytest.fixture
 def moons_lift() -> SphereLift:
     return SphereLift(center=(0.5, 0.25), radius=3.0)
 
