@@ -116,7 +116,7 @@ def assert_agrees(engine: str, parameters: CircuitParameters, seed: int) -> None
         assert np.abs(run[name].values - reference[name].values).max() <= bound, name
 
 
-@settings(max_examples=8)
+@settings(max_examples=12)
 @given(sizes, values, st.integers(0, 2**16))
 def test_random_circuits_at_run_time(shape, parameters, seed):
     assert_agrees("numpy", CircuitParameters(**shape, **parameters), seed)
