@@ -1,35 +1,45 @@
-# `make demo` and `make test` set up what they need, once, in .venv.
+# `make demo` and `make test` set up what they need in .venv: the first what the circuit needs to
+# run, the second the tools as well. Either is repeated only when pyproject.toml, constraints.txt or
+# the chosen Python has changed.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-SETUP := $(VENV)/.ready
+CHOSEN := $(shell $(PYTHON) -c 'import re, sys; print(re.sub(r"\W", "_", sys.version.split()[0] + sys.base_prefix))')
+RUNTIME := $(VENV)/.runtime-$(CHOSEN)
+TOOLS := $(VENV)/.tools-$(CHOSEN)
+# Compiling every module of every dependency takes longer than all the rest of the set-up; those
+# that are used are compiled when they are first imported.
+INSTALL := $(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check --no-compile -c constraints.txt
 
 .PHONY: setup demo test lint bench reproduce readme clean
 
-setup: $(SETUP)
+setup: $(TOOLS)
 
-# Repeated only when what it depends on has changed.
-$(SETUP): pyproject.toml constraints.txt
+$(RUNTIME): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit("manifold-circuit needs Python 3.11 or later, this is " + sys.version.split()[0]) if sys.version_info < (3, 11) else None'
 	$(PYTHON) -m venv --clear $(VENV)
-	$(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,bench,cluster]'
+	$(INSTALL) -e .
 	touch $@
 
-demo: setup
+$(TOOLS): $(RUNTIME)
+	$(INSTALL) -e '.[dev,bench,cluster]'
+	touch $@
+
+demo: $(RUNTIME)
 	$(BIN)/manifold-circuit demo
 
-test: setup
+test: $(TOOLS)
 	$(BIN)/python -m pytest -n 2 --dist worksteal
 
-lint: setup
+lint: $(TOOLS)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-bench: setup
+bench: $(TOOLS)
 	$(BIN)/manifold-circuit bench
 
-reproduce: setup
+reproduce: $(RUNTIME)
 	$(BIN)/manifold-circuit reproduce
 
 # The tables in README.md, from full runs of both.
@@ -37,4 +47,4 @@ readme: reproduce bench
 	$(BIN)/python -m simulations.readme
 
 clean:
-	rm -rf $(VENV) results .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-3.* results .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -18,9 +18,12 @@ pytestmark = pytest.mark.filterwarnings("ignore::circuits.errors.UnsettledWarnin
 LIFT = SphereLift(center=(0.5, 0.25), radius=3.0)
 
 
+@pytest.mark.usefixtures("quick_cython")
 @pytest.mark.parametrize("engine", ENGINES)
 def test_every_step_of_25_presentations(engine):
-    parameters = CircuitParameters(n_tiles=40, n_interneurons=4, n_readouts=2, mu=(1000.0, 50.0))
+    parameters = CircuitParameters(
+        n_tiles=40, n_interneurons=4, n_readouts=2, mu=(1000.0, 50.0), steps_per_presentation=100
+    )
     points, classes, _ = moons(25 + 40, seed=3, after=0)
     labels = np.zeros((len(points), 2), dtype=int)
     labels[3, 0] = classes[3]
@@ -32,11 +35,11 @@ def test_every_step_of_25_presentations(engine):
     reference = ReferenceCircuit(parameters, LIFT, tile_centers=centers).run(
         points, labels, record=record, snapshot_every=4
     )
-    assert run["h_trace"].shape == (25, 200, 40)
-    assert run["V_trace"].shape == (25, 200, 4, 40)
+    assert run["h_trace"].shape == (25, 100, 40)
+    assert run["V_trace"].shape == (25, 100, 4, 40)
     assert np.abs(reference["y_trace"].values).max() > 0.1  # the labels do something
     # Each step multiplies and adds a few hundred numbers of order one: 1e-10 leaves five digits
-    # for their rounding to grow over 5000 steps, and is far below any error of order or timing.
+    # for their rounding to grow over 2500 steps, and is far below any error of order or timing.
     names = [f"{name}_trace" for name in record] + list(reference.data_vars)
     found = differences(run.astype(float), reference.astype(float), names)
     assert max(found.values()) <= 1e-10, found
@@ -123,7 +126,7 @@ def test_random_circuits_at_run_time(shape, parameters, seed):
 @given(st.integers(1, 60), values, st.integers(0, 2**16))
 @example(1, {"learning_rate": 0.0, "mu": 0.0}, 0)
 def test_random_parameters_on_one_build(steps, parameters, seed):
-    shape = {"n_tiles": 5, "n_interneurons": 2, "n_readouts": 2}
+    shape = {"n_tiles": 6, "n_interneurons": 2, "n_readouts": 2}
     assert_agrees(
         "cpp_standalone",
         CircuitParameters(**shape, steps_per_presentation=steps, **parameters),
@@ -161,7 +164,7 @@ def test_a_stream_cut_anywhere_gives_what_the_uncut_stream_gives(solver, reset, 
 
 
 def test_a_stream_cut_at_run_time():
-    parameters = small_circuit(tile_radius=1.0, n_readouts=2)
+    parameters = small_circuit(tile_radius=1.0, n_readouts=2, steps_per_presentation=10)
     points, _, labels = moons(30, seed=2, after=5)
     whole = ManifoldCircuit(parameters, LIFT, "numpy").run(points, labels)
     pieces = ManifoldCircuit(parameters, LIFT, "numpy")
@@ -175,7 +178,7 @@ def test_a_stream_cut_at_run_time():
 
 @pytest.mark.parametrize("engine", ["numpy", "cpp_standalone"])
 def test_streams_longer_than_a_chunk(engine, monkeypatch):
-    parameters = small_circuit(tile_radius=1.0)
+    parameters = small_circuit(tile_radius=1.0, steps_per_presentation=10)
     points, _, labels = moons(50, seed=2, after=10)
     whole = ManifoldCircuit(parameters, LIFT, engine).run(points, labels, snapshot_every=7)
     monkeypatch.setattr("circuits.base.CHUNK", 16)

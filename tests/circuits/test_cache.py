@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -38,8 +39,28 @@ print(json.dumps([made, "brian2" in sys.modules, float(run["w"].sum())]))
 
 @pytest.fixture
 def own_cache(tmp_path, monkeypatch) -> Path:
+    """An empty cache; what goes into it need not be fast, and is compiled in half the time."""
     monkeypatch.setenv(cache.DIRECTORY_VARIABLE, str(tmp_path / "builds"))
+    monkeypatch.setattr(cache, "FLAGS", (*cache.FLAGS, "-O0"))
     return tmp_path / "builds"
+
+
+@pytest.fixture(scope="module")
+def one_build(tmp_path_factory) -> Path:
+    """A cache with the build of `run_once`."""
+    folder = tmp_path_factory.mktemp("one") / "builds"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(cache.DIRECTORY_VARIABLE, str(folder))
+        patch.setattr(cache, "FLAGS", (*cache.FLAGS, "-O0"))
+        assert run_once()
+    return folder
+
+
+@pytest.fixture
+def filled_cache(own_cache, one_build) -> Path:
+    """A cache of the test's own with the build of `run_once`, not compiled again."""
+    shutil.copytree(one_build, own_cache)
+    return own_cache
 
 
 def start_process(code: str = PROCESS) -> subprocess.Popen[str]:
@@ -73,8 +94,7 @@ def test_two_processes_at_once_make_one_build_and_a_third_compiles_nothing(own_c
     assert not list(own_cache.glob("*.new-*"))
 
 
-def test_one_build_serves_what_users_sweep(own_cache):
-    assert run_once()
+def test_one_build_serves_what_users_sweep(filled_cache):
     sweeps = [
         {"mu": 3.0},
         {"learning_rate": 0.1},
@@ -96,9 +116,9 @@ def test_one_build_serves_what_users_sweep(own_cache):
 @pytest.mark.parametrize(
     "damage", ["truncated", "changed", "no manifest", "bad manifest", "no program"]
 )
-def test_a_damaged_build_is_made_again(own_cache, damage):
-    run_once()
-    (home,) = (path for path in own_cache.iterdir() if path.is_dir())
+def test_a_damaged_build_is_made_again(filled_cache, damage):
+    assert not run_once()
+    (home,) = (path for path in filled_cache.iterdir() if path.is_dir())
     program = home / "main"
     if damage == "truncated":
         program.write_bytes(program.read_bytes()[:1000])
@@ -114,10 +134,9 @@ def test_a_damaged_build_is_made_again(own_cache, damage):
     assert not run_once()
 
 
-def test_what_a_killed_builder_left_is_removed(own_cache):
-    run_once()
-    (home,) = (path for path in own_cache.iterdir() if path.is_dir())
-    left = own_cache / f"{home.name}.new-abc"
+def test_what_a_killed_builder_left_is_removed(filled_cache):
+    (home,) = (path for path in filled_cache.iterdir() if path.is_dir())
+    left = filled_cache / f"{home.name}.new-abc"
     left.mkdir()
     (left / "main.cc").write_text("int main(")
     (home / "main").unlink()
@@ -125,15 +144,14 @@ def test_what_a_killed_builder_left_is_removed(own_cache):
     assert not left.exists()
 
 
-def test_clearing_waits_for_a_build_in_the_making(own_cache):
+def test_clearing_waits_for_a_build_in_the_making(filled_cache):
     from filelock import FileLock
 
-    run_once()
     (entry,) = cache.entries()
-    workshop = own_cache / f"{entry.key}.new-abc"
+    workshop = filled_cache / f"{entry.key}.new-abc"
     workshop.mkdir()
     cleared = []
-    with FileLock(own_cache / f"{entry.key}.lock"):
+    with FileLock(filled_cache / f"{entry.key}.lock"):
         thread = threading.Thread(target=lambda: cleared.append(cache.clear()))
         thread.start()
         thread.join(timeout=1)
@@ -158,11 +176,10 @@ def test_what_killed_processes_left_in_memory_is_removed(tmp_path):
     assert used.exists()
 
 
-def test_the_cache_is_bounded(own_cache, monkeypatch):
-    run_once()
+def test_the_cache_is_bounded(filled_cache, monkeypatch):
     (first,) = cache.entries()
     long_ago = time.time() - 3600
-    os.utime(own_cache / first.key / "manifest.json", (long_ago, long_ago))
+    os.utime(filled_cache / first.key / "manifest.json", (long_ago, long_ago))
     monkeypatch.setenv(cache.LIMIT_VARIABLE, str(int(1.5 * first.size)))
     run_once(n_tiles=5)
     (second,) = cache.entries()
@@ -198,7 +215,7 @@ def test_a_compiler_that_fails(own_cache, tmp_path, monkeypatch):
 LONG = """
 import numpy as np
 from circuits import CircuitParameters, ManifoldCircuit, SphereLift
-parameters = CircuitParameters(n_tiles=3, n_interneurons=2, steps_per_presentation=200_000)
+parameters = CircuitParameters(n_tiles=6, n_interneurons=2, steps_per_presentation=200_000)
 circuit = ManifoldCircuit(parameters, SphereLift((0, 0), 3), "cpp_standalone")
 points = np.random.default_rng(0).uniform(-1, 1, (2000, 2))
 try:

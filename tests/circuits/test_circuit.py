@@ -31,7 +31,7 @@ SOLVERS = ("numpy", "cpp_standalone", "reference", "exact")
 @pytest.mark.parametrize("solver", SOLVERS)
 @pytest.mark.parametrize("reset", [True, False])
 def test_predict_learns_nothing(solver, reset):
-    parameters = small_circuit(tile_radius=1.0, reset=reset)
+    parameters = small_circuit(tile_radius=1.0, reset=reset, steps_per_presentation=10)
     points, _, labels = moons(60, after=10)
     circuit, twin = make(solver, parameters), make(solver, parameters)
     circuit.run(points[:40], labels[:40])

@@ -17,7 +17,7 @@ LIFT = SphereLift(center=(0.5, 0.25), radius=3.0)
 
 @pytest.mark.parametrize("engine", ["cpp_standalone"])
 def test_the_circuit_settles_on_the_closed_form(engine):
-    points, _, labels = moons(2000, seed=11, after=200)
+    points, _, labels = moons(500, seed=11, after=100)
     run = ManifoldCircuit(CircuitParameters(), LIFT, engine).run(
         points, labels, snapshot_every=1, record=("V",)
     )

@@ -12,7 +12,7 @@ LIFT = SphereLift(center=(0.5, 0.25), radius=3.0)
 
 def objective(kernel: np.ndarray, H: np.ndarray) -> float:
     """Tr((X^T X - alpha E) H^T H), which Eq. (1) maximises, for H of shape (T, m)."""
-    return float(np.einsum("st,ti,si->", kernel, H, H))
+    return float(np.sum((kernel @ H) * H))
 
 
 def projected_gradient(kernel: np.ndarray, H: np.ndarray) -> np.ndarray:
