@@ -12,7 +12,7 @@ from analysis.style import figure_style
 
 NAMES = {
     "fused": "fused kernel (limit)",
-    "standalone": "Brian2 standalone",
+    "cpp_standalone": "Brian2 standalone",
     "exact": "closed form",
     "reference": "NumPy reference",
     "cython": "Brian2 Cython",

@@ -16,27 +16,31 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from tqdm import tqdm
 
-from circuits import CircuitParameters, ManifoldCircuit, ReferenceCircuit
+from circuits import CircuitParameters, ManifoldCircuit
 from circuits.base import CHUNK, Circuit
 from circuits.dataset import versions
-from circuits.engines import cache
+from circuits.engines import ENGINES, cache
 from circuits.errors import EngineError
 from circuits.state import Task
 from simulations.datasets import MOONS_LIFT, two_moons
+from simulations.experiments.experiment import SOLVERS, make_circuit
 
 SIZES = ((40, 4), (200, 8), (200, 1), (1000, 8))
 STEPS = 200
 # Presentations per timing. Brian2's Python loop is timed as the difference of two lengths, because
 # each of its runs first generates code for about a second.
-LENGTH = {"reference": 40, "exact": 2000, "standalone": 2000, "fused": 2000}
+LENGTH = {"reference": 40, "exact": 2000, "cpp_standalone": 2000, "fused": 2000}
 RUNTIME_LENGTHS = (2, 12)
-ENGINES = ("fused", "standalone", "reference", "cython", "numpy", "exact")
+TIMED = ("fused", *(engine for engine in ENGINES if engine != "auto"), *SOLVERS)
+QUICK = tuple(engine for engine in TIMED if engine in LENGTH)
+"""Those that do not take Brian2's Python loop."""
 
 
 def tile_radius(n_tiles: int) -> float:
@@ -80,11 +84,8 @@ def timers(n_tiles: int, k: int, engines: tuple[str, ...]) -> dict[str, Callable
     """Functions that each take one timing: microseconds per step."""
     parameters, centers = make_case(n_tiles, k)
 
-    def brian(engine: str) -> ManifoldCircuit:
-        return ManifoldCircuit(parameters, MOONS_LIFT, engine, tile_centers=centers)
-
-    def solver(settling: Any) -> ReferenceCircuit:
-        return ReferenceCircuit(parameters, MOONS_LIFT, settling=settling, tile_centers=centers)
+    def make(engine: str) -> Circuit:
+        return make_circuit(engine, parameters, MOONS_LIFT, centers)
 
     def whole(circuit: Circuit, advance: Callable[..., Any], n_points: int) -> Callable[[], float]:
         seconds(circuit, advance, min(n_points, 20))  # compile, fill caches
@@ -105,27 +106,17 @@ def timers(n_tiles: int, k: int, engines: tuple[str, ...]) -> dict[str, Callable
 
     found: dict[str, Callable[[], float]] = {}
     for engine in engines:
-        if engine == "reference":
-            circuit: Circuit = solver("dynamics")
-            found[engine] = whole(circuit, circuit._advance, LENGTH[engine])
-        elif engine == "exact":
-            circuit = solver("exact")
-            found[engine] = whole(circuit, circuit._advance, LENGTH[engine])
-        elif engine == "standalone":
-            circuit = brian("cpp_standalone")
-            found[engine] = whole(circuit, circuit._advance, LENGTH[engine])
-        elif engine == "fused":
+        if engine == "fused":
             from simulations import fused
 
-            circuit = solver("exact")
+            circuit = make("exact")
             length = max(100, LENGTH[engine] * 40 // n_tiles)
-            found[engine] = whole(
-                circuit,
-                lambda state, task, circuit=circuit: fused.advance(circuit, state, task),
-                length,
-            )
+            found[engine] = whole(circuit, partial(fused.advance, circuit), length)
+        elif engine in LENGTH:
+            circuit = make(engine)
+            found[engine] = whole(circuit, circuit._advance, LENGTH[engine])
         else:
-            found[engine] = marginal(brian(engine))
+            found[engine] = marginal(make(engine))
     return found
 
 
@@ -161,7 +152,6 @@ times = [time.time()]
 import numpy
 times.append(time.time())
 from circuits import CircuitParameters, ManifoldCircuit, SphereLift
-from circuits.engines.standalone import StandaloneEngine
 from circuits.state import Task
 times.append(time.time())
 points = numpy.random.default_rng(0).uniform(0, 0.5, (40, 2))
@@ -221,9 +211,11 @@ SCALING: dict[str, dict[str, Any]] = {
 
 def scaling(repeats: int, bar: Any) -> dict[str, Any]:
     """Cost of the standalone circuit against m, k and T, with slopes on a log-log scale."""
+    from simulations import fused
+
     found: dict[str, Any] = {}
     for name, spec in SCALING.items():
-        costs: dict[str, list[float]] = {"standalone": [], "fused": []}
+        costs: dict[str, list[float]] = {"cpp_standalone": [], "fused": []}
         for size in spec["sizes"]:
             m, k, T = {"m": (size, 4, 500), "k": (200, size, 500), "T": (40, 4, size)}[name]
             parameters, centers = make_case(m, k)
@@ -231,13 +223,10 @@ def scaling(repeats: int, bar: Any) -> dict[str, Any]:
                 parameters, MOONS_LIFT, "cpp_standalone", tile_centers=centers
             )
             seconds(circuit, circuit._advance, 20)
-            advances: dict[str, Callable[..., Any]] = {"standalone": circuit._advance}
-            if fused_available():
-                from simulations import fused
-
-                advances["fused"] = lambda state, task, circuit=circuit: fused.advance(
-                    circuit, state, task
-                )
+            advances: dict[str, Callable[..., Any]] = {
+                "cpp_standalone": circuit._advance,
+                "fused": partial(fused.advance, circuit),
+            }
             takes: dict[str, list[float]] = {engine: [] for engine in advances}
             for _ in range(repeats):
                 for engine, advance in advances.items():
@@ -249,7 +238,6 @@ def scaling(repeats: int, bar: Any) -> dict[str, Any]:
         slopes = {
             engine: float(np.polyfit(np.log(sizes[-3:]), np.log(values[-3:]), 1)[0])
             for engine, values in costs.items()
-            if values
         }
         found[name] = {**spec, "seconds": costs, "slope of the last three": slopes}
     return found
@@ -272,7 +260,7 @@ def run_benchmark(quick: bool, repeats: int) -> dict[str, Any]:
             "'manifold-circuit[bench]'"
         )
     sizes = SIZES[:2] if quick else SIZES
-    engines = ("fused", "standalone", "reference", "exact") if quick else ENGINES
+    engines = QUICK if quick else TIMED
     total = len(sizes) * (2 + repeats) + 2 + (0 if quick else 18)
     results: dict[str, Any] = {"sizes": {}}
     with tqdm(total=total, desc="bench", unit="part") as bar:
@@ -309,16 +297,16 @@ def run_benchmark(quick: bool, repeats: int) -> dict[str, Any]:
 def table(results: dict[str, Any]) -> str:
     """The measurements as text."""
     lines = [
-        f"{'m x k':>9} {'engine':<12} {'us/step':>9} {'/ fused':>9} {'reference /':>12}",
+        f"{'m x k':>9} {'engine':<15} {'us/step':>9} {'/ fused':>9} {'reference /':>12}",
     ]
     for size, found in results["sizes"].items():
         cost = found["us_per_step"]
         for engine in sorted(cost, key=lambda name: cost[name]):
             lines.append(
-                f"{size:>9} {engine:<12} {cost[engine]:9.3f} "
+                f"{size:>9} {engine:<15} {cost[engine]:9.3f} "
                 f"{cost[engine] / cost['fused']:9.2f} {cost['reference'] / cost[engine]:12.1f}"
             )
-        lines.append(f"{size:>9} {'cold build':<12} {found['cold_build_s']:9.2f} s")
+        lines.append(f"{size:>9} {'cold build':<15} {found['cold_build_s']:9.2f} s")
     readouts, process = results["readouts"], results["second_process"]
     lines.append(f"72 readouts instead of 1 at 200 x 8: {readouts['ratio']:.2f} times the time")
     parts = ", ".join(f"{k} {v:.2f} s" for k, v in process.items() if isinstance(v, float))

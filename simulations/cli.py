@@ -1,23 +1,15 @@
-"""The command line. Nothing heavy is imported until a command needs it."""
+"""The command line: options and help. Nothing heavy is imported until a command needs it."""
 
 from __future__ import annotations
 
 import signal
 import sys
-import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from circuits.errors import CircuitError, InputError
-
-if TYPE_CHECKING:
-    import xarray as xr
-    from matplotlib.figure import Figure
-
-    from circuits import CircuitParameters
-    from simulations.experiments.experiment import Claim
 
 app = typer.Typer(
     name="manifold-circuit",
@@ -28,11 +20,42 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
-Engine = Annotated[
-    str, typer.Option(help="auto, cpp_standalone, cython or numpy: who computes the circuit.")
-]
+Engine = Annotated[str, typer.Option(help="Who computes the circuit; 'list' shows the names.")]
 Seed = Annotated[int, typer.Option(help="Seed of the data.", min=0)]
+FirstSeed = Annotated[int, typer.Option(help="First seed; repeats count up.", min=0)]
+Jobs = Annotated[int, typer.Option(help="Processes to use.", min=1)]
+Scheduler = Annotated[
+    str | None, typer.Option(help="Address of a running Dask scheduler to use instead.")
+]
+Changes = Annotated[
+    list[str] | None,
+    typer.Option("--set", help="key=value for any parameter of the circuit or the experiment."),
+]
+Quick = Annotated[bool, typer.Option(help="Reduced size: a minute for everything.")]
 Out = Annotated[Path, typer.Option(help="Folder for results and figures.")]
+Data = Annotated[
+    Path | None,
+    typer.Option(help="Your own points (CSV, NPY, NPZ or NetCDF) instead."),
+]
+LabelColumn = Annotated[
+    str | None,
+    typer.Option(
+        help="Column of --data with the labels, of any two classes; empty is unlabelled. "
+        "Default: label. Without a header columns count from 1."
+    ),
+]
+ClassColumn = Annotated[
+    str | None,
+    typer.Option(help="Column of --data with classes that only score what the circuit answers."),
+]
+
+
+def _refuse(context: typer.Context, names: str, why: str) -> None:
+    """Say so if options were given that do nothing."""
+    for name in names.split():
+        if context.get_parameter_source(name).name != "DEFAULT":  # type: ignore[union-attr]
+            option = next(p.opts[0] for p in context.command.params if p.name == name)
+            raise InputError(f"{option} does nothing {why}: leave it out")
 
 
 @app.callback()
@@ -46,76 +69,33 @@ def demo(engine: Engine = "auto", seed: Seed = 0, out: Out = Path("results/demo"
 
     Example: manifold-circuit demo --seed 3 --out results/demo
     """
-    from circuits import ManifoldCircuit, ReferenceCircuit, results
-    from simulations.experiments import two_moons
+    from simulations.demo import run_demo
 
-    stream = two_moons.make_stream(two_moons.Settings(), seed)
-    circuit = ManifoldCircuit(stream.parameters, stream.lift, engine)
-    started = time.perf_counter()
-    run = circuit.run(stream.points, stream.labels, snapshot_every=1, progress=True)
-    seconds = time.perf_counter() - started
-    run = two_moons.annotate(run, stream, seed)
-    path = results.save(run, out / "two-moons.nc")
-
-    reference = ReferenceCircuit(stream.parameters, stream.lift)
-    expected = reference.run(stream.points, stream.labels, snapshot_every=1, progress=True)
-
-    # Drawing imports matplotlib; the result is safe by now.
-    from analysis.agreement import largest_differences, signs_agree
-    from analysis.figures.moons import figure
-    from analysis.style import save_figure
-    from circuits.measures import accuracy
-
-    files = save_figure(figure(run), out / "two-moons")
-    half = len(stream.points) // 2
-    share = accuracy(run["y"][half:, 0], stream.classes[half:])
-    differences = largest_differences(run, expected)
-    worst = max(differences, key=lambda name: differences[name])
-    print(f"engine               {circuit.engine}")
-    print(f"accuracy             {share:.4f} on the second half of {len(run['y'])} points")
-    print(f"time                 {seconds:.2f} s for {len(run['y'])} presentations")
-    print(
-        f"settled              {1 - run.attrs['unsettled_share']:.2%} of presentations, "
-        f"{1 - run.attrs['uncovered_share']:.2%} covered by a tile"
-    )
-    print(f"largest difference   {differences[worst]:.1e} ({worst}) from the NumPy reference")
-    print(f"predicted signs      {'all equal' if signs_agree(run, expected) else 'NOT all equal'}")
-    for file in (path, *files):
-        print(f"wrote                {file}")
+    run_demo(engine, seed, out)
 
 
 @app.command("list")
-def list_experiments() -> None:
-    """List the experiments.
+def list_names() -> None:
+    """List the experiments, and the engines that can compute them.
 
     Example: manifold-circuit list
     """
     from simulations.experiments import EXPERIMENTS
 
-    for name, (_, _, title) in EXPERIMENTS.items():
-        print(f"{name:<24} {title}")
+    for name, entry in EXPERIMENTS.items():
+        print(f"{name:<24} {entry.figure}: {entry.title}")
+    from circuits.engines import ENGINES
+    from simulations.experiments.experiment import SOLVERS
 
-
-FirstSeed = Annotated[int, typer.Option(help="First seed; repeats count up.", min=0, max=9000)]
-Jobs = Annotated[int, typer.Option(help="Processes to use.", min=1)]
-Scheduler = Annotated[
-    str | None, typer.Option(help="Address of a running Dask scheduler to use instead.")
-]
-Changes = Annotated[
-    list[str] | None,
-    typer.Option("--set", help="key=value for any parameter of the circuit or the experiment."),
-]
-Quick = Annotated[bool, typer.Option(help="Reduced size: a minute for everything.")]
-ExperimentEngine = Annotated[
-    str, typer.Option(help="cpp_standalone, cython, numpy, reference or exact.")
-]
+    print(f"engines: {', '.join(ENGINES)}; in NumPy alone, for experiments: {', '.join(SOLVERS)}")
 
 
 @app.command()
 def run(
+    context: typer.Context,
     experiment: Annotated[str | None, typer.Argument(help="A name from 'list'.")] = None,
-    engine: ExperimentEngine = "cpp_standalone",
-    seed: Annotated[int, typer.Option(help="First seed; repeats count up.", min=0, max=9000)] = 0,
+    engine: Engine = "cpp_standalone",
+    seed: FirstSeed = 0,
     repeats: Annotated[int | None, typer.Option(help="How many seeds.", min=1)] = None,
     changes: Changes = None,
     jobs: Jobs = 1,
@@ -125,10 +105,9 @@ def run(
     source: Annotated[
         Path | None, typer.Option("--from", help="Run a result file again, from itself.")
     ] = None,
-    data: Annotated[
-        Path | None,
-        typer.Option(help="Your own points (CSV, NPY, NPZ or NetCDF) instead of an experiment."),
-    ] = None,
+    data: Data = None,
+    label_column: LabelColumn = None,
+    class_column: ClassColumn = None,
 ) -> None:
     """Run one experiment, save every run and the merged result, check its claims.
 
@@ -139,66 +118,62 @@ def run(
     Example: manifold-circuit run --from results/two-moons/seed-00000.nc --out results/again
 
     Example: manifold-circuit run --data points.csv --set n_tiles=100 --set mu=10
+
+    Example: manifold-circuit run --data flowers.csv --label-column species
     """
     if sum(given is not None for given in (experiment, source, data)) != 1:
         raise InputError(
             "name an experiment ('manifold-circuit list' shows them), or give --from or --data"
         )
     if data is not None:
-        _run_own_data(data, engine, changes or [], out)
+        from simulations import own_data, sweep
+
+        _refuse(context, "seed repeats jobs scheduler quick", "with --data")
+        stream = own_data.prepare(
+            data, sweep.parse_changes(changes or []), label_column, class_column
+        )
+        own_data.run_file(data, stream, engine, out)
         return
+    _refuse(context, "label_column class_column", "without --data")
+    if source is not None:
+        _refuse(context, "engine seed repeats changes jobs scheduler quick", "with --from")
+        _run_again(source, out)
+        return
+    if scheduler is not None:
+        _refuse(context, "jobs", "with --scheduler")
     from simulations import sweep
     from simulations.experiments import get_experiment
 
-    if source is not None:
-        path, difference = sweep.rerun(source, out)
-        same = "the same numbers" if difference == 0 else f"numbers that differ by {difference:.1e}"
-        print(f"{source} run again gives {same}")
-        print(f"wrote {path}")
-        if difference:
-            raise typer.Exit(1)
-        return
     assert experiment is not None
     chosen = get_experiment(experiment)
     config = chosen.config(engine, sweep.parse_changes(changes or []), quick)
     count = repeats or (chosen.quick_repeats if quick else chosen.repeats)
     _, claims = sweep.run_experiment(config, chosen.seeds(count, seed), out, jobs, scheduler)
-    _print_claims(claims)
+    print("\n".join(claim.line() for claim in claims))
     print(f"wrote {out / experiment}.nc and {out / experiment}/")
 
 
-def _run_own_data(data: Path, engine: str, changes: list[str], out: Path) -> None:
-    from circuits import results
-    from simulations import own_data, sweep
-    from simulations.experiments.experiment import make_circuit
+def _run_again(source: Path, out: Path) -> None:
+    from simulations import sweep
 
-    stream = own_data.prepare(data, sweep.parse_changes(changes))
-    circuit = make_circuit(engine, stream.parameters, stream.lift)
-    result = circuit.run(stream.points, stream.labels, snapshot_every=1, progress=True)
-    path = results.save(
-        result.assign_attrs(experiment=f"data {data.name}", code=results.code_revision()),
-        out / f"{data.stem}.nc",
-    )
-    p = stream.parameters
-    print(f"{len(stream.points)} points, {int((stream.labels != 0).any(axis=1).sum())} labelled")
-    print(f"{p.n_tiles} tiles of radius {p.tile_radius:g}, lift {stream.lift}")
-    print(
-        f"{1 - result.attrs['unsettled_share']:.2%} of presentations settled, "
-        f"{1 - result.attrs['uncovered_share']:.2%} covered by a tile"
-    )
-    print(f"wrote {path}; 'manifold-circuit plot {path}' shows it")
+    path, difference = sweep.rerun(source, out)
+    same = "the same numbers" if difference == 0 else f"numbers that differ by {difference:.1e}"
+    print(f"{source} run again gives {same}")
+    print(f"wrote {path}")
+    if difference > sweep.ROUNDING:
+        raise typer.Exit(1)
 
 
 @app.command()
 def compare(
-    data: Annotated[
-        Path | None,
-        typer.Option(help="Your own points (CSV, NPY, NPZ or NetCDF); default: two moons."),
-    ] = None,
+    context: typer.Context,
+    data: Data = None,
     engine: Engine = "auto",
     seed: Seed = 0,
     points: Annotated[int, typer.Option(help="At most so many presentations.", min=2)] = 500,
     changes: Changes = None,
+    label_column: LabelColumn = None,
+    class_column: ClassColumn = None,
     studies: Annotated[
         bool,
         typer.Option(
@@ -209,75 +184,28 @@ def compare(
 ) -> None:
     """Run the circuit and the reference on one stream; print and plot how far they agree.
 
-    Example: manifold-circuit compare --engine cython --points 200
+    The stream is two moons, whose two labels come after 200 presentations, or your own.
+
+    Example: manifold-circuit compare --engine cython --points 250
 
     Example: manifold-circuit compare --data points.csv --set n_tiles=20
     """
-    from circuits import CircuitParameters, ManifoldCircuit, ReferenceCircuit, results
     from simulations import own_data, sweep
+    from simulations.comparison import run_comparison
     from simulations.experiments import two_moons
 
     values = sweep.parse_changes(changes or [])
     if data is not None:
-        stream: own_data.OwnStream | two_moons.Stream = own_data.prepare(data, values)
+        _refuse(context, "seed", "with --data")
+        stream: own_data.OwnStream | two_moons.Stream = own_data.prepare(
+            data, values, label_column, class_column
+        )
     else:
-        stream = two_moons.make_stream(two_moons.Settings(), seed, CircuitParameters(**values))
-    shown, labels = stream.points[:points], stream.labels[:points]
-    circuit = ManifoldCircuit(stream.parameters, stream.lift, engine)
-    # Traces of the last presentations only: they would fill the memory for all.
-    tail = max(1, min(5, len(shown) // 2))
-    run = circuit.run(shown[:-tail], labels[:-tail], snapshot_every=1, progress=True)
-    traced = ("h", "u", "V", "y")
-    step = circuit.run(shown[-tail:], labels[-tail:], record=traced, snapshot_every=1)
-    reference = ReferenceCircuit(stream.parameters, stream.lift)
-    expected = reference.run(shown[:-tail], labels[:-tail], snapshot_every=1, progress=True)
-    expected_step = reference.run(shown[-tail:], labels[-tail:], record=traced, snapshot_every=1)
-    saved = [
-        results.save(dataset, out / f"{name}.nc")
-        for name, dataset in (("circuit", run), ("reference", expected), ("steps", step))
-    ]
-
-    from analysis import agreement
-    from analysis.style import save_figure
-
-    print(f"largest difference between engine {circuit.engine} and the NumPy reference")
-    found = agreement.largest_differences(run, expected) | {
-        name: value
-        for name, value in agreement.largest_differences(step, expected_step).items()
-        if name.endswith("_trace")
-    }
-    for name, value in found.items():
-        print(f"  {name:<12} {value:.1e}")
-    equal = agreement.signs_agree(run, expected)
-    print(f"  signs of y   {'all equal' if equal else 'NOT all equal'}")
-    figures = {
-        "agreement": agreement.figure_agreement(run, expected),
-        "agreement-steps": agreement.figure_agreement(step, expected_step),
-    }
-    if studies:
-        figures |= _study_figures(run, stream.parameters)
-    files = [file for name, figure in figures.items() for file in save_figure(figure, out / name)]
-    for file in (*saved, *files):
-        print(f"wrote {file}")
-    print(f"'manifold-circuit plot {saved[-1]}' shows the circuit settling")
-
-
-def _study_figures(run: xr.Dataset, p: CircuitParameters) -> dict[str, Figure]:
-    """How the run would settle with other time constants, convergence in dt, and stability."""
-    from analysis import studies
-
-    settings: dict[str, dict[str, str]] = {"as they are": {}} | {
-        f"{name} {word}": {name: f"{factor * value!r} s"}
-        for name, value in (("tau_h", p.tau_h_), ("tau_u", p.tau_u_))
-        for word, factor in (("halved", 0.5), ("doubled", 2.0))
-    }
-    return {
-        "settling-error": studies.figure_settling_error(studies.settling_study(run, settings)),
-        "convergence": studies.figure_convergence(studies.convergence_study()),
-        "stability": studies.figure_stability_map(
-            studies.stability_map(), studies.working_points(run)
-        ),
-    }
+        _refuse(context, "label_column class_column", "without --data")
+        stream = two_moons.make_stream(
+            two_moons.Settings(), seed, two_moons.TwoMoons.parameters.replace(**values)
+        )
+    run_comparison(stream, engine, points, studies, out)
 
 
 @app.command()
@@ -361,7 +289,8 @@ def describe(
 
 @app.command()
 def reproduce(
-    engine: ExperimentEngine = "cpp_standalone",
+    context: typer.Context,
+    engine: Engine = "cpp_standalone",
     seed: FirstSeed = 0,
     jobs: Jobs = 2,
     scheduler: Scheduler = None,
@@ -372,34 +301,11 @@ def reproduce(
 
     Example: manifold-circuit reproduce --quick --jobs 2
     """
-    from simulations import sweep
-    from simulations.experiments import EXPERIMENTS, get_experiment
+    from simulations.reproduction import run_all
 
-    claims, times = [], {}
-    for name in EXPERIMENTS:
-        chosen = get_experiment(name)
-        config = chosen.config(engine, {}, quick)
-        count = chosen.quick_repeats if quick else chosen.repeats
-        started = time.perf_counter()
-        _, found = sweep.run_experiment(config, chosen.seeds(count, seed), out, jobs, scheduler)
-        times[name] = time.perf_counter() - started
-        claims += found
-        _print_claims(found)
-    from analysis.figures import save_all
-
-    started = time.perf_counter()
-    written = [*sweep.save_claims(claims, out), *save_all(out)]
-    times["figures"] = time.perf_counter() - started
-    print("\n".join(f"wrote {path}" for path in written))
-    print(f"'manifold-circuit report {out}' makes a page of it")
-    for name, seconds in times.items():
-        print(f"{name:<24} {seconds:7.1f} s")
-    print(f"{'all':<24} {sum(times.values()):7.1f} s")
-
-
-def _print_claims(claims: list[Claim]) -> None:
-    for claim in claims:
-        print(f"{'holds' if claim.holds else 'FAILS':<6} {claim.claim}: {claim.figure}")
+    if scheduler is not None:
+        _refuse(context, "jobs", "with --scheduler")
+    run_all(engine, seed, jobs, scheduler, out, quick)
 
 
 @app.command()

@@ -2,86 +2,51 @@
 
 from __future__ import annotations
 
-import csv
+import json
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import xarray as xr
 
 from circuits import results
-from circuits.errors import InputError
-from circuits.lift import FloatArray, SphereLift, as_labels, as_points, tile_radius_for
+from circuits.lift import FloatArray, SphereLift, as_labels, tile_radius_for
+from circuits.measures import accuracy
 from circuits.parameters import CircuitParameters
-
-LABEL_NAMES = ("label", "labels", "z")
+from simulations.experiments.experiment import make_circuit
+from simulations.own_files import load_points
 
 
 @dataclass(frozen=True)
 class OwnStream:
-    """Points, labels, and the circuit to present them to."""
+    """Points, labels, what is known of their classes, and the circuit to present them to."""
 
     points: FloatArray
     labels: FloatArray
     parameters: CircuitParameters
     lift: SphereLift
+    classes: FloatArray | None
+    """-1, +1, or 0 where unknown; the circuit does not see them."""
+    mapping: dict[str, int]
+    """Which class of the file became which number."""
 
 
-def load_points(path: Path) -> tuple[FloatArray, FloatArray | None]:
-    """Points (T, d) and labels (T,) or (T, r) from a file; labels are None where it has none.
+def prepare(
+    path: Path,
+    changes: dict[str, Any],
+    label_column: str | None = None,
+    class_column: str | None = None,
+) -> OwnStream:
+    """A stream from a file, a lift around it, and parameters: what is not given suits the data.
 
-    CSV: a row per point; with a header, a column named ``label`` holds the labels. NPY: an array
-    of points. NPZ and NetCDF: arrays ``points`` and, if there are any, ``labels``.
+    What a user should know about how the file was read goes to stderr.
     """
-    suffix = path.suffix.lower()
-    if not path.exists():
-        raise InputError(f"there is no file {path}")
-    try:
-        if suffix == ".csv":
-            points, labels = _from_csv(path)
-        elif suffix == ".npy":
-            points, labels = np.load(path), None
-        elif suffix == ".npz":
-            with np.load(path) as arrays:
-                points, labels = arrays["points"], arrays.get("labels")
-        elif suffix in (".nc", ".h5"):
-            dataset = results.load(path)
-            points = dataset["points"].to_numpy()
-            labels = dataset["labels"].to_numpy() if "labels" in dataset else None
-        else:
-            raise InputError(f"{path} must be a .csv, .npy, .npz or .nc file")
-    except KeyError as error:
-        raise InputError(f"{path} has no array named {error}") from None
-    except InputError:
-        raise
-    except ValueError as error:
-        raise InputError(f"{path} cannot be read: {error}") from None
-    return as_points(points), None if labels is None else np.asarray(labels, dtype=float)
-
-
-def _from_csv(path: Path) -> tuple[Any, Any]:
-    with path.open(newline="", encoding="utf-8") as file:
-        rows = [row for row in csv.reader(file) if row]
-    if not rows:
-        raise ValueError("it is empty")
-    header: list[str] = []
-    try:
-        [float(cell) for cell in rows[0]]
-    except ValueError:
-        header = [name.strip().lower() for name in rows.pop(0)]
-    for number, row in enumerate(rows, 2 if header else 1):
-        if len(row) != len(rows[0]):
-            raise ValueError(f"line {number} has {len(row)} cells, others have {len(rows[0])}")
-    values = np.array(rows, dtype=float)
-    place = next((i for i, name in enumerate(header) if name in LABEL_NAMES), None)
-    if place is None:
-        return values, None
-    return np.delete(values, place, axis=1), values[:, place]
-
-
-def prepare(path: Path, changes: dict[str, Any]) -> OwnStream:
-    """A stream from a file, a lift around it, and parameters: what is not given suits the data."""
-    points, labels = load_points(path)
+    found = load_points(path, label_column, class_column)
+    for note in found.notes:
+        print(f"{path}: {note}", file=sys.stderr)
+    points, labels = found.points, found.labels
     changes = dict(changes)
     columns = labels.shape[1] if labels is not None and labels.ndim == 2 else 1
     changes.setdefault("n_readouts", columns)
@@ -96,4 +61,52 @@ def prepare(path: Path, changes: dict[str, Any]) -> OwnStream:
         as_labels(labels, len(points), parameters.n_readouts),
         parameters,
         SphereLift.around(points),
+        found.classes,
+        found.mapping,
     )
+
+
+def run_file(path: Path, stream: OwnStream, engine: str, out: Path) -> None:
+    """Present the stream, save the result, and print what happened."""
+    circuit = make_circuit(engine, stream.parameters, stream.lift)
+    result = circuit.run(stream.points, stream.labels, snapshot_every=1, progress=True)
+    result = annotate(result, stream).assign_attrs(
+        experiment=f"data {path.name}", code=results.code_revision()
+    )
+    saved = results.save(result, out / f"{path.stem}.nc")
+    p = stream.parameters
+    print(f"{len(stream.points)} points, {int((stream.labels != 0).any(axis=1).sum())} labelled")
+    if stream.mapping:
+        print("classes " + ", ".join(f"{k} is {v:+d}" for k, v in stream.mapping.items()))
+    print(f"{p.n_tiles} tiles of radius {p.tile_radius:g}, lift {stream.lift}")
+    print(
+        f"{1 - result.attrs['unsettled_share']:.2%} of presentations settled, "
+        f"{1 - result.attrs['uncovered_share']:.2%} covered by a tile"
+    )
+    if stream.classes is not None:
+        print(score(result))
+    print(f"wrote {saved}; 'manifold-circuit plot {saved}' shows it")
+
+
+def annotate(result: xr.Dataset, stream: OwnStream) -> xr.Dataset:
+    """Add to a run what its file knows: classes, and what they are called."""
+    if stream.classes is not None:
+        result = result.assign(classes=("presentation", stream.classes.astype(np.int8)))
+    if stream.mapping:
+        result = result.assign_attrs(label_mapping=json.dumps(stream.mapping))
+    return result
+
+
+def score(result: xr.Dataset) -> str:
+    """How often the circuit was right when it had seen half of the stream, as a sentence.
+
+    Counted are points whose class is known and was not shown as a label.
+    """
+    half = result.sizes["presentation"] // 2
+    rest = result.isel(presentation=slice(half, None))
+    y, classes = rest["y"].to_numpy(), rest["classes"].to_numpy()
+    counted = (classes != 0) & (rest["labels"].to_numpy() == 0).all(axis=1)
+    if not counted.any() or y.shape[1] != 1:
+        return "accuracy unknown: no point of the second half has a class and no label"
+    share = accuracy(y[counted, 0], classes[counted])
+    return f"accuracy {share:.4f} on {int(counted.sum())} unlabelled points of the second half"

@@ -1,16 +1,21 @@
-"""Put the numbers of a full run into the README: ``python -m simulations.readme``.
+"""Put the numbers of full runs into the documentation: ``python -m simulations.readme``.
 
-The README marks where they go; nobody copies numbers by hand.
+The pages mark where they go; nobody copies numbers by hand.
 """
 
 from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 from circuits.errors import InputError
 from simulations.bench import table
+from simulations.experiments.claim import load_claims, long_table, short_table
+
+Insertion = tuple[Path, str, str]
+"""A file, the name of the marks in it, and what is to stand between them."""
 
 
 def insert(text: str, name: str, content: str) -> str:
@@ -23,13 +28,30 @@ def insert(text: str, name: str, content: str) -> str:
     return f"{head}{start}\n{content.strip()}\n{end}{tail}"
 
 
-def update(readme: Path, reproduced: Path, benchmarked: Path) -> None:
-    """Insert the table of claims and the benchmark."""
-    text = readme.read_text(encoding="utf-8")
-    text = insert(text, "claims", (reproduced / "claims.md").read_text(encoding="utf-8"))
-    results = json.loads((benchmarked / "bench.json").read_text(encoding="utf-8"))
-    text = insert(text, "bench", f"```\n{table(results)}\n```")
-    readme.write_text(text, encoding="utf-8")
+def update(insertions: Iterable[Insertion]) -> None:
+    """Insert contents into files; all of them, or none if a file or a mark is missing."""
+    texts: dict[Path, str] = {}
+    for path, name, content in insertions:
+        if not path.exists():
+            raise InputError(f"there is no file {path} to insert {name} into")
+        try:
+            text = texts.get(path) or path.read_text(encoding="utf-8")
+            texts[path] = insert(text, name, content)
+        except InputError as error:
+            raise InputError(f"{path}: {error}") from None
+    for path, text in texts.items():
+        path.write_text(text, encoding="utf-8")
+
+
+def measured(reproduced: Path, benchmarked: Path) -> list[Insertion]:
+    """The tables of a full run: short for README, long for the pages behind it."""
+    claims = load_claims(reproduced / "claims.json")
+    bench = json.loads((benchmarked / "bench.json").read_text(encoding="utf-8"))
+    return [
+        (Path("README.md"), "claims", short_table(claims)),
+        (Path("docs/results.md"), "claims", long_table(claims)),
+        (Path("docs/speed.md"), "bench", f"```\n{table(bench)}\n```"),
+    ]
 
 
 if __name__ == "__main__":
@@ -37,4 +59,4 @@ if __name__ == "__main__":
         Path("results/reproduce"),
         Path("results/bench"),
     ]
-    update(Path("README.md"), *folders)
+    update(measured(*folders))

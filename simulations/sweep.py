@@ -11,7 +11,7 @@ import json
 import time
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +22,16 @@ from tqdm import tqdm
 from circuits import CircuitParameters, results
 from circuits.dataset import versions
 from circuits.errors import InputError, UnsettledWarning
-from simulations.experiments import get_experiment
-from simulations.experiments.experiment import Claim, Config, Report
+from simulations.experiments import EXPERIMENTS, get_experiment
+from simulations.experiments.claim import Claim, to_json
+from simulations.experiments.experiment import Config, Report
+
+ROUNDING = 1e-8
+"""Runs that differ by less are the same but for rounding, which is another on other machines."""
+
+
+CONNECT_SECONDS = 10
+"""How long a Dask scheduler may take to answer."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +42,7 @@ class Job:
     seed: int
 
 
-def config_from(values: dict[str, Any]) -> Config:
+def config_from(values: dict[str, Any]) -> Config[Any]:
     """A configuration from its plain values."""
     experiment = get_experiment(values["experiment"])
     return Config(
@@ -55,6 +63,7 @@ def run_job(job: Job, report: Report = lambda word: None) -> xr.Dataset:
         dataset = get_experiment(config.experiment).simulate(config, job.seed, report)
     return dataset.assign_attrs(
         experiment=config.experiment,
+        title=EXPERIMENTS[config.experiment].title,
         config=json.dumps(job.config),
         fingerprint=config.fingerprint(),
         engine=dataset.attrs.get("engine", config.engine),
@@ -70,7 +79,7 @@ def job_path(out: Path, experiment: str, seed: int) -> Path:
     return out / experiment / f"seed-{seed:05d}.nc"
 
 
-def finished(out: Path, config: Config, seeds: list[int]) -> list[int]:
+def finished(out: Path, config: Config[Any], seeds: list[int]) -> list[int]:
     """Seeds whose results are there, whole, made from this configuration and by this code."""
     found, code = [], results.code_revision()
     for seed in seeds:
@@ -86,7 +95,7 @@ def finished(out: Path, config: Config, seeds: list[int]) -> list[int]:
 
 
 def run_experiment(
-    config: Config,
+    config: Config[Any],
     seeds: list[int],
     out: Path,
     jobs: int = 1,
@@ -103,12 +112,9 @@ def run_experiment(
             results.save(dataset, job_path(out, config.experiment, dataset.attrs["seed"]))
             bar.update()
     merged = merge([results.load(job_path(out, config.experiment, seed)) for seed in seeds])
-    claims = [
-        Claim(**(claim.as_dict() | {"experiment": config.experiment}))
-        for claim in experiment.claims(merged)
-    ]
+    claims = [replace(claim, experiment=config.experiment) for claim in experiment.claims(merged)]
     merged.attrs |= {
-        "claims": json.dumps([claim.as_dict() for claim in claims]),
+        "claims": to_json(claims),
         "experiment": config.experiment,
     }
     results.save(merged, out / f"{config.experiment}.nc")
@@ -145,7 +151,7 @@ def _on_cluster(todo: list[Job], address: str) -> Iterator[xr.Dataset]:
             "--scheduler needs dask.distributed: pip install 'manifold-circuit[cluster]'"
         ) from None
     try:
-        client = Client(address, timeout=10)
+        client = Client(address, timeout=CONNECT_SECONDS)
     except (OSError, ValueError) as error:
         raise InputError(f"there is no Dask scheduler at {address}: {error}") from None
     with client:
@@ -203,26 +209,6 @@ def rerun(path: Path, out: Path) -> tuple[Path, float]:
                 differences.append(np.inf)
             differences.append(float(np.abs(after.astype(float) - before)[~unknown].max(initial=0)))
     return results.save(new, target), max(differences)
-
-
-def claims_table(claims: list[Claim]) -> str:
-    """Claims as a Markdown table."""
-    lines = ["| experiment | claim | the paper's words | our figure | holds |"]
-    lines.append("| --- | --- | --- | --- | --- |")
-    for claim in claims:
-        cells = (claim.experiment, claim.claim, f"“{claim.paper}”", claim.figure)
-        text = " | ".join(cell.replace("|", "\\|") for cell in cells)
-        lines.append(f"| {text} | {'yes' if claim.holds else '**no**'} |")
-    return "\n".join(lines) + "\n"
-
-
-def save_claims(claims: list[Claim], out: Path) -> list[Path]:
-    """Write claims as JSON and as a Markdown table."""
-    out.mkdir(parents=True, exist_ok=True)
-    paths = [out / "claims.json", out / "claims.md"]
-    paths[0].write_text(json.dumps([claim.as_dict() for claim in claims], indent=1))
-    paths[1].write_text(claims_table(claims), encoding="utf-8")
-    return paths
 
 
 def parse_changes(items: list[str]) -> dict[str, Any]:

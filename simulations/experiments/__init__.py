@@ -3,37 +3,50 @@
 from __future__ import annotations
 
 from importlib import import_module
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from circuits.errors import InputError
-from simulations.experiments.experiment import Experiment
 
-# Where each lives; listing them must not import them.
+if TYPE_CHECKING:
+    from simulations.experiments.experiment import Experiment
+
+
+class Entry(NamedTuple):
+    """Where an experiment lives and what it is about; listing them must not import them."""
+
+    place: str
+    """Its module and class."""
+    figure: str
+    """The paper's figure (or equation) it reproduces."""
+    title: str
+
+
 EXPERIMENTS = {
-    "tiling-arcs": ("tiling_arcs", "TilingArcs", "Fig. 1 right: tiles on two spiral arcs"),
-    "two-moons": ("two_moons", "TwoMoons", "Fig. 2: two moons from two labels"),
-    "chessboard-supervision": (
-        "chessboard_supervision",
-        "ChessboardSupervision",
-        "Fig. 3 centre: semi- against fully supervised, online",
+    "tiling-arcs": Entry(
+        "tiling_arcs.TilingArcs", "Fig. 1 right", "Tiles cover two spiral arcs and never both"
     ),
-    "chessboard-offline": (
-        "chessboard_offline",
-        "ChessboardOffline",
-        "Fig. 3 right: online against offline",
+    "two-moons": Entry("two_moons.TwoMoons", "Fig. 2", "Two moons are told apart from two labels"),
+    "chessboard-supervision": Entry(
+        "chessboard_supervision.ChessboardSupervision",
+        "Fig. 3 centre",
+        "Unlabelled points help: semi- against fully supervised, online",
     ),
-    "square-balance": ("square_balance", "SquareBalance", "Fig. 4: two labels share a square"),
-    "label-diffusion": (
-        "label_diffusion",
-        "LabelDiffusion",
-        "Eq. for E(dw): how labels diffuse over tiles",
+    "chessboard-offline": Entry(
+        "chessboard_offline.ChessboardOffline",
+        "Fig. 3 right",
+        "Online against offline, as the stream grows",
+    ),
+    "square-balance": Entry("square_balance.SquareBalance", "Fig. 4", "Two labels share a square"),
+    "label-diffusion": Entry(
+        "label_diffusion.LabelDiffusion", "Eq. for E(Δw)", "Labels diffuse over overlapping tiles"
     ),
 }
 
 
-def get_experiment(name: str) -> Experiment:
+def get_experiment(name: str) -> Experiment[Any]:
     """The experiment of a name."""
     if name not in EXPERIMENTS:
         raise InputError(f"there is no experiment {name!r}: use {', '.join(EXPERIMENTS)}")
-    module, cls, _ = EXPERIMENTS[name]
-    made: Experiment = getattr(import_module(f"simulations.experiments.{module}"), cls)()
+    module, cls = EXPERIMENTS[name].place.split(".")
+    made: Experiment[Any] = getattr(import_module(f"simulations.experiments.{module}"), cls)(name)
     return made

@@ -8,21 +8,20 @@ import numpy as np
 import xarray as xr
 from pydantic import Field
 
-from circuits import selection
 from simulations.baselines import OnlineLogistic, label_spreading
 from simulations.datasets import ROLL_LIFT
 from simulations.experiments import experiment as base
-from simulations.experiments.experiment import (
-    Claim,
-    Config,
-    Experiment,
-    Report,
-    error_rate,
-    make_circuit,
-    spread,
-    standard_error,
+from simulations.experiments.roll import (
+    BOARDS,
+    PARAMETERS,
+    board_names,
+    chosen_errors,
+    for_every_value,
+    roll_with_boards,
 )
-from simulations.experiments.roll import BOARDS, PARAMETERS, board_names, roll_with_boards
+
+GRIDS = {"circuit": "mu", "logistic": "rate", "spreading": "gamma"}
+"""What each method chooses on other repeats."""
 
 
 class Settings(base.Settings):
@@ -36,23 +35,19 @@ class Settings(base.Settings):
     gamma_grid: tuple[float, ...] = (50, 100, 200, 500)
 
 
-class ChessboardSupervision(Experiment):
+class ChessboardSupervision(base.Experiment[Settings]):
     """Both classifiers read the same tiling layer; one also learns from unlabelled points."""
 
-    name: ClassVar = "chessboard-supervision"
-    title: ClassVar = "Unlabelled points help: semi- against fully supervised, online"
-    figure: ClassVar = "Fig. 3 centre"
-    settings_class: ClassVar = Settings
+    settings_class = Settings
     parameters: ClassVar = PARAMETERS
     lift: ClassVar = ROLL_LIFT
     selection_repeats: ClassVar = 5
     taken: ClassVar = {"mu": "mu_grid", "n_readouts": "boards, label_counts and mu_grid"}
     quick: ClassVar = {"n_points": 600, "label_counts": (50, 100), "mu_grid": (3, 10, 30)}
 
-    def simulate(self, config: Config, seed: int, report: Report) -> xr.Dataset:
+    def simulate(self, config: base.Config[Settings], seed: int, report: base.Report) -> xr.Dataset:
         """All boards, numbers of labels and values of mu are readouts of one simulation."""
         settings = config.settings
-        assert isinstance(settings, Settings)
         rng = np.random.default_rng(seed)
         points, unrolled, classes = roll_with_boards(settings.n_points, settings.boards, rng)
         masks = np.zeros((len(settings.label_counts), len(points)), dtype=int)
@@ -60,11 +55,9 @@ class ChessboardSupervision(Experiment):
             mask[rng.permutation(len(points))[:count]] = 1
         # (point, board, number of labels): what each label channel carries.
         labels = classes.T[:, :, None] * masks.T[:, None, :]
-        shape = (*labels.shape[1:], len(settings.mu_grid))
-        many = np.repeat(labels[..., None], shape[-1], axis=3).reshape(len(points), -1)
-        mu = np.broadcast_to(settings.mu_grid, shape).ravel()
-        parameters = config.parameters.replace(n_readouts=many.shape[1], mu=mu)
-        run = make_circuit(config.engine, parameters, self.lift).run(points, many)
+        many, mu, shape = for_every_value(labels, settings.mu_grid)
+        parameters = config.parameters.replace(n_readouts=mu.size, mu=mu)
+        run = base.make_circuit(config.engine, parameters, self.lift).run(points, many)
         y = run["y"].to_numpy().reshape(len(points), *shape)
         report("baselines")
         found = {
@@ -76,10 +69,9 @@ class ChessboardSupervision(Experiment):
             name: self._errors(scores, classes, masks.astype(bool))
             for name, scores in found.items()
         }
-        grids = {"circuit": "mu", "logistic": "rate", "spreading": "gamma"}
         result = xr.Dataset(
             {
-                f"{name}_error": (("board", "n_labels", grids[name]), value)
+                f"{name}_error": (("board", "n_labels", GRIDS[name]), value)
                 for name, value in errors.items()
             },
             coords={
@@ -99,10 +91,8 @@ class ChessboardSupervision(Experiment):
 
     @staticmethod
     def _logistic(h: np.ndarray, labels: np.ndarray, rates: tuple[float, ...]) -> np.ndarray:
-        shape = (*labels.shape[1:], len(rates))
-        many = np.repeat(labels[..., None], shape[-1], axis=3).reshape(len(h), -1)
-        learner = OnlineLogistic(h.shape[1], np.broadcast_to(rates, shape).ravel())
-        return learner.run(h, many).reshape(len(h), *shape)
+        many, per_column, shape = for_every_value(labels, rates)
+        return OnlineLogistic(h.shape[1], per_column).run(h, many).reshape(len(h), *shape)
 
     @staticmethod
     def _spreading(points: np.ndarray, labels: np.ndarray, gammas: tuple[float, ...]) -> np.ndarray:
@@ -119,37 +109,34 @@ class ChessboardSupervision(Experiment):
         errors = np.empty(scores.shape[1:])
         for board, count in np.ndindex(scores.shape[1:3]):
             silent = ~masks[count]
-            errors[board, count] = error_rate(
+            errors[board, count] = base.error_rate(
                 scores[silent, board, count], classes[board][silent][:, None]
             )
         return errors
 
-    def claims(self, merged: xr.Dataset) -> list[Claim]:
+    def claims(self, merged: xr.Dataset) -> list[base.Claim]:
         """Error of the circuit against logistic regression, each at its best, cell by cell."""
-        best = chosen_errors(merged)
+        best = chosen_errors(merged, GRIDS)
         gain = best["logistic"] - best["circuit"]
-        mean, error = gain.mean("repeat"), standard_error(gain)
+        mean, error = gain.mean("repeat"), base.standard_error(gain)
         better, worse = mean > 2 * error, mean < -2 * error
         cells = ", ".join(
-            f"{board}/{int(count)}: {spread(best['circuit'].sel(board=board, n_labels=count))} vs "
-            f"{spread(best['logistic'].sel(board=board, n_labels=count))}"
+            f"{board}/{int(count)}: "
+            + " vs ".join(
+                base.spread(best[name].sel(board=board, n_labels=count))
+                for name in ("circuit", "logistic")
+            )
             for board in gain["board"].to_numpy()
             for count in gain["n_labels"].to_numpy()
         )
         return [
-            Claim(
+            base.Claim(
                 "the semi-supervised circuit beats the supervised classifier",
                 "the semi-supervised neural network performs better than the supervised classifier",
                 f"better by more than two standard errors in {int(better.sum())} of "
                 f"{better.size} cells, worse in {int(worse.sum())} (error, board/labels: {cells})",
-                bool(better.all()),
+                f"better in {int(better.sum())} of {better.size} cells, worse in "
+                f"{int(worse.sum())}, {base.seeds(gain['repeat'])}",
+                self.decide(merged, better.all()),
             )
         ]
-
-
-def chosen_errors(merged: xr.Dataset) -> dict[str, xr.DataArray]:
-    """Errors (repeat, board, n_labels) of each method at the value chosen on other repeats."""
-    grids = {"circuit": "mu", "logistic": "rate", "spreading": "gamma"}
-    return {
-        name: selection.chosen_errors(merged, f"{name}_error", grid) for name, grid in grids.items()
-    }

@@ -6,8 +6,8 @@ import hashlib
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
-from typing import Any, ClassVar
+from dataclasses import dataclass
+from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 import xarray as xr
@@ -15,25 +15,32 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from circuits import CircuitParameters, ManifoldCircuit, ReferenceCircuit, SphereLift
 from circuits.base import Circuit
+from circuits.engines import ENGINES
 from circuits.errors import InputError, ParameterError
 from circuits.lift import FloatArray
-from circuits.selection import SELECTION_SEED
+from circuits.selection import SELECTION_SEED, reported
+from simulations.experiments.claim import Claim as Claim
 
-ENGINES = ("cpp_standalone", "cython", "numpy", "reference", "exact", "auto")
+SOLVERS = ("reference", "exact")
+"""The two NumPy solvers, by the names that stand beside those of Brian2's engines."""
 
 Report = Callable[[str], None]
+
+
+def check_engine(engine: str) -> str:
+    """The name of an engine or a solver, or an error that names them all."""
+    if engine not in (*ENGINES, *SOLVERS):
+        raise InputError(f"there is no engine {engine!r}: use {', '.join((*ENGINES, *SOLVERS))}")
+    return engine
 
 
 def make_circuit(
     engine: str, parameters: CircuitParameters, lift: SphereLift, tile_centers: Any = None
 ) -> Circuit:
     """A circuit on Brian2, or one of the two NumPy solvers, by name."""
-    if engine not in ENGINES:
-        raise InputError(f"there is no engine {engine!r}: use {', '.join(ENGINES)}")
-    if engine == "reference":
-        return ReferenceCircuit(parameters, lift, tile_centers=tile_centers)
-    if engine == "exact":
-        return ReferenceCircuit(parameters, lift, settling="exact", tile_centers=tile_centers)
+    if check_engine(engine) in SOLVERS:
+        settling: Any = {"reference": "dynamics", "exact": "exact"}[engine]
+        return ReferenceCircuit(parameters, lift, settling=settling, tile_centers=tile_centers)
     return ManifoldCircuit(parameters, lift, engine, tile_centers=tile_centers)
 
 
@@ -43,14 +50,17 @@ class Settings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
+OwnSettings = TypeVar("OwnSettings", bound=Settings)
+
+
 @dataclass(frozen=True)
-class Config:
+class Config(Generic[OwnSettings]):
     """Everything that, with a seed, determines a result."""
 
     experiment: str
     engine: str
     parameters: CircuitParameters
-    settings: Settings
+    settings: OwnSettings
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values, as stored in results."""
@@ -67,31 +77,10 @@ class Config:
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-@dataclass(frozen=True)
-class Claim:
-    """A statement of the paper and what we found."""
-
-    claim: str
-    paper: str
-    """The paper's words."""
-    figure: str
-    """Our number, with its spread."""
-    holds: bool
-    experiment: str = field(default="")
-
-    def as_dict(self) -> dict[str, Any]:
-        """Plain values."""
-        return asdict(self) | {"holds": bool(self.holds)}
-
-
-class Experiment(ABC):
+class Experiment(ABC, Generic[OwnSettings]):
     """One of the paper's numerical experiments."""
 
-    name: ClassVar[str]
-    title: ClassVar[str]
-    figure: ClassVar[str]
-    """The paper's figure (or equation) it reproduces."""
-    settings_class: ClassVar[type[Settings]]
+    settings_class: type[OwnSettings]
     parameters: ClassVar[CircuitParameters]
     lift: ClassVar[SphereLift]
     repeats: ClassVar[int] = 10
@@ -99,13 +88,19 @@ class Experiment(ABC):
     """Repeats on other seeds, on which hyperparameters are chosen."""
     taken: ClassVar[dict[str, str]] = {}
     """Parameters of the circuit that the experiment sets itself, and the settings it does so by."""
+    size: ClassVar[tuple[str, ...]] = ("n_points",)
+    """Settings that say how large a repeat is; see `decide`."""
     quick: ClassVar[dict[str, Any]] = {}
     quick_repeats: ClassVar[int] = 2
 
-    def config(self, engine: str, changes: dict[str, Any], quick: bool = False) -> Config:
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def config(
+        self, engine: str, changes: dict[str, Any], quick: bool = False
+    ) -> Config[OwnSettings]:
         """The experiment's configuration with some values changed, by name."""
-        if engine not in ENGINES:
-            raise InputError(f"there is no engine {engine!r}: use {', '.join(ENGINES)}")
+        check_engine(engine)
         changes = ({**self.quick} if quick else {}) | changes
         own = {key: changes.pop(key) for key in list(changes) if key in self._setting_names()}
         for key in changes:
@@ -133,13 +128,31 @@ class Experiment(ABC):
 
     def seeds(self, repeats: int, first: int = 0) -> list[int]:
         """Seeds of the repeats that are reported and of those on which values are chosen."""
+        if not 0 <= first <= SELECTION_SEED - repeats:
+            raise InputError(
+                f"{repeats} repeats from seed {first} on leave the range of seeds: they must stay "
+                f"from 0 to {SELECTION_SEED - 1}, the others are for choosing values"
+            )
         chosen = min(self.selection_repeats, repeats)
         return [first + i for i in range(repeats)] + [
             SELECTION_SEED + first + i for i in range(chosen)
         ]
 
+    def decide(self, merged: xr.Dataset, holds: Any, **suffices: int) -> bool | None:
+        """The verdict on a claim, or None where the result is too small for one.
+
+        Claims are decided at the registered size, in repeats and in the settings named by
+        ``size``; ``suffices`` says otherwise for a claim that needs less, or more.
+        """
+        registered = {name: self.settings_class.model_fields[name].default for name in self.size}
+        needed = {"repeats": self.repeats} | registered | suffices
+        settings = json.loads(merged.attrs["config"])["settings"]
+        found = settings | {"repeats": reported(merged).sizes["repeat"]}
+        large = all(found[name] >= least for name, least in needed.items())
+        return bool(holds) if large else None
+
     @abstractmethod
-    def simulate(self, config: Config, seed: int, report: Report) -> xr.Dataset:
+    def simulate(self, config: Config[OwnSettings], seed: int, report: Report) -> xr.Dataset:
         """One repeat. ``report`` takes a word on what is being done."""
 
     @abstractmethod
@@ -171,3 +184,8 @@ def spread(values: Any) -> str:
     if array.size < 2:
         return f"{array.mean():.3f}"
     return f"{array.mean():.3f} ± {array.std(ddof=1):.3f}"
+
+
+def seeds(values: Any) -> str:
+    """How many repeats there are, as text."""
+    return f"{len(values)} seed{'s' if len(values) > 1 else ''}"

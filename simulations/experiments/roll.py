@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-import numpy as np
+from collections.abc import Mapping
+from typing import Any
 
+import numpy as np
+import xarray as xr
+
+from circuits import selection
 from circuits.lift import FloatArray
 from circuits.parameters import CircuitParameters
 from simulations.datasets import Classes, chessboard, swiss_roll
@@ -25,3 +30,23 @@ def roll_with_boards(
     """Points (T, 3), unrolled coordinates (T, 2) and the classes of every board (board, T)."""
     points, unrolled = swiss_roll(n_points, rng)
     return points, unrolled, np.stack([chessboard(unrolled, size) for size in boards])
+
+
+def for_every_value(
+    labels: Classes, values: tuple[float, ...]
+) -> tuple[Classes, FloatArray, tuple[int, ...]]:
+    """Labels (T, ...) once for every value of a grid, as columns (T, r) side by side.
+
+    Returns them, the value of each column, and the shape (..., value) of which r columns are the
+    flat form.
+    """
+    shape = (*labels.shape[1:], len(values))
+    many = np.repeat(labels[..., None], len(values), axis=-1).reshape(len(labels), -1)
+    return many, np.broadcast_to(np.array(values, dtype=float), shape).ravel(), shape
+
+
+def chosen_errors(merged: xr.Dataset, grids: Mapping[str, Any]) -> dict[str, xr.DataArray]:
+    """Errors of each method at the value of its grid that was chosen on other repeats."""
+    return {
+        name: selection.chosen_errors(merged, f"{name}_error", grid) for name, grid in grids.items()
+    }

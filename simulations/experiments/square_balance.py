@@ -12,14 +12,6 @@ from circuits.parameters import CircuitParameters
 from simulations.baselines import LaplacianSVM
 from simulations.datasets import SQUARE_LIFT, unit_square
 from simulations.experiments import experiment as base
-from simulations.experiments.experiment import (
-    Claim,
-    Config,
-    Experiment,
-    Report,
-    make_circuit,
-    spread,
-)
 
 
 class Settings(base.Settings):
@@ -33,26 +25,22 @@ class Settings(base.Settings):
     """With two labels met at the margin only mu/lambda matters."""
 
 
-class SquareBalance(Experiment):
+class SquareBalance(base.Experiment[Settings]):
     """How evenly do two labels share a square?"""
 
-    name: ClassVar = "square-balance"
-    title: ClassVar = "Two labels share a square"
-    figure: ClassVar = "Fig. 4"
-    settings_class: ClassVar = Settings
+    settings_class = Settings
     parameters: ClassVar = CircuitParameters(n_tiles=50, n_interneurons=4, tile_radius=0.2, mu=10.0)
     lift: ClassVar = SQUARE_LIFT
     repeats: ClassVar = 100
     quick: ClassVar = {"n_points": 600}
     quick_repeats: ClassVar = 10
 
-    def simulate(self, config: Config, seed: int, report: Report) -> xr.Dataset:
+    def simulate(self, config: base.Config[Settings], seed: int, report: base.Report) -> xr.Dataset:
         """One pass; then all points are classified with the weights it ends with."""
         settings = config.settings
-        assert isinstance(settings, Settings)
         rng = np.random.default_rng(seed)
         points, labels = unit_square(settings.n_points, settings.label_after, rng, settings.inset)
-        circuit = make_circuit(config.engine, config.parameters, self.lift)
+        circuit = base.make_circuit(config.engine, config.parameters, self.lift)
         run = circuit.run(points, labels)
         h = circuit.respond(points)
         silent = labels == 0
@@ -71,7 +59,7 @@ class SquareBalance(Experiment):
             attrs=run.attrs | {"inset": settings.inset},
         )
 
-    def claims(self, merged: xr.Dataset) -> list[Claim]:
+    def claims(self, merged: xr.Dataset) -> list[base.Claim]:
         """Extreme imbalance is rare, the circuit fluctuates more, frequencies fall off."""
         majority = {
             name: merged["majority"].sel(approach=name).to_numpy()
@@ -85,27 +73,33 @@ class SquareBalance(Experiment):
         }
         covered = float(merged["label_covered"].mean())
         return [
-            Claim(
+            base.Claim(
                 "extreme imbalance is rare in both methods",
                 "the extreme imbalances are rare in both approaches",
                 f"runs with more than 0.9 in one class: circuit {extreme['circuit']:.2f}, "
                 f"Laplacian {extreme['laplacian']:.2f} of {len(majority['circuit'])} "
                 f"(both labels covered by a tile in {covered:.2f})",
-                max(extreme.values()) <= 0.1,
+                f"over 0.9 in {extreme['circuit']:.2f} and {extreme['laplacian']:.2f} of "
+                f"{base.seeds(majority['circuit'])}",
+                self.decide(merged, max(extreme.values()) <= 0.1),
             ),
-            Claim(
+            base.Claim(
                 "the circuit fluctuates more",
                 "the results for our network fluctuate more, compared to those of the Laplacian "
                 "regularization approach",
-                f"majority fraction: circuit {spread(majority['circuit'])}, Laplacian "
-                f"{spread(majority['laplacian'])}",
-                sd["circuit"] > sd["laplacian"],
+                f"majority fraction: circuit {base.spread(majority['circuit'])}, Laplacian "
+                f"{base.spread(majority['laplacian'])}",
+                f"standard deviation {sd['circuit']:.3f} against {sd['laplacian']:.3f}, "
+                f"{base.seeds(majority['circuit'])}",
+                self.decide(merged, sd["circuit"] > sd["laplacian"]),
             ),
-            Claim(
+            base.Claim(
                 "frequencies fall off from 0.5",
                 "the frequencies fall off in both methods as the fraction moves up from 0.5",
                 "share of runs below and above 0.75: "
                 + ", ".join(f"{name} {low:.2f}/{high:.2f}" for name, (low, high) in halves.items()),
-                all(low > high for low, high in halves.values()),
+                f"below 0.75 in {halves['circuit'][0]:.2f} and {halves['laplacian'][0]:.2f} of "
+                f"{base.seeds(majority['circuit'])}",
+                self.decide(merged, all(low > high for low, high in halves.values())),
             ),
         ]

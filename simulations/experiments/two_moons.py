@@ -23,14 +23,6 @@ from simulations.datasets import (
     two_moons,
 )
 from simulations.experiments import experiment as base
-from simulations.experiments.experiment import (
-    Claim,
-    Config,
-    Experiment,
-    Report,
-    make_circuit,
-    spread,
-)
 
 
 class Settings(base.Settings):
@@ -83,23 +75,19 @@ def annotate(run: xr.Dataset, stream: Stream, seed: int) -> xr.Dataset:
     )
 
 
-class TwoMoons(Experiment):
+class TwoMoons(base.Experiment[Settings]):
     """Two labels, one pass."""
 
-    name: ClassVar = "two-moons"
-    title: ClassVar = "Two moons are told apart from two labels"
-    figure: ClassVar = "Fig. 2"
-    settings_class: ClassVar = Settings
+    settings_class = Settings
     parameters: ClassVar = CircuitParameters()
     lift: ClassVar = MOONS_LIFT
     repeats: ClassVar = 20
     quick_repeats: ClassVar = 3
 
-    def simulate(self, config: Config, seed: int, report: Report) -> xr.Dataset:
+    def simulate(self, config: base.Config[Settings], seed: int, report: base.Report) -> xr.Dataset:
         """The run itself, with snapshots of the weights after every presentation."""
-        assert isinstance(config.settings, Settings)
         stream = make_stream(config.settings, seed, config.parameters)
-        circuit = make_circuit(config.engine, config.parameters, stream.lift)
+        circuit = base.make_circuit(config.engine, config.parameters, stream.lift)
         run = circuit.run(stream.points, stream.labels, snapshot_every=1)
         run = annotate(run, stream, seed)
         report("baselines")
@@ -122,7 +110,7 @@ class TwoMoons(Experiment):
             accuracy_over_time=("window", growth),
         ).assign_coords(offline_method=list(offline), window=[part.stop for part in windows])
 
-    def claims(self, merged: xr.Dataset) -> list[Claim]:
+    def claims(self, merged: xr.Dataset) -> list[base.Claim]:
         """Zero before labels, right afterwards, weights of one sign per moon."""
         before, right, signs = [], [], []
         half = merged.sizes["presentation"] // 2
@@ -140,34 +128,41 @@ class TwoMoons(Experiment):
         label_after = json.loads(merged.attrs["settings"])["label_after"]
         after = growth.sel(window=growth["window"] > label_after).isel(window=slice(0, 4))
         grows = ", ".join(
-            f"{int(end)}: {spread(after.sel(window=end))}" for end in after["window"].to_numpy()
+            f"{int(end)}: {base.spread(after.sel(window=end))}"
+            for end in after["window"].to_numpy()
         )
         offline = merged["offline_accuracy"]
         others = ", ".join(
-            f"{name} {spread(offline.sel(offline_method=name))}"
+            f"{name} {base.spread(offline.sel(offline_method=name))}"
             for name in offline["offline_method"].to_numpy()
         )
         return [
-            Claim(
+            base.Claim(
                 "the readout is silent until the first label",
                 "the output is zero until labeled points arrive",
                 f"largest |y| before the first label {max(before):.1e}",
-                max(before) == 0,
+                f"largest |y| {max(before):.1g}, {base.seeds(before)}",
+                # True by construction, whatever the size.
+                self.decide(merged, max(before) == 0, repeats=1, n_points=1),
             ),
-            Claim(
+            base.Claim(
                 "two labels suffice",
                 "the responses stabilize to correct values: 1 for green, -1 for blue",
-                f"accuracy on the second half {spread(right)}, worst {min(right):.3f} of "
+                f"accuracy on the second half {base.spread(right)}, worst {min(right):.3f} of "
                 f"{len(right)} seeds; in the hundred presentations up to {grows} (offline, all "
                 f"points: {others})",
-                min(right) >= 0.99,
+                f"{base.spread(right)} accuracy, {base.seeds(right)}",
+                # About one seed in forty ends below: a few repeats would not show it.
+                self.decide(merged, min(right) >= 0.99),
             ),
-            Claim(
+            base.Claim(
                 "weights take the sign of their moon",
                 "all synapses corresponding to 'green moon' get positive weights and, all 'blue' "
                 "ones - negative weights",
-                f"share of tiles with the sign of their moon {spread(signs)}, "
+                f"share of tiles with the sign of their moon {base.spread(signs)}, "
                 f"worst {min(signs):.3f}",
-                min(signs) == 1,
+                f"{base.spread(signs)} of tiles, {base.seeds(signs)}",
+                # So in all of 40 seeds: a few at full length decide.
+                self.decide(merged, min(signs) == 1, repeats=self.quick_repeats),
             ),
         ]

@@ -30,8 +30,9 @@ import numpy as np
 from circuits import CircuitParameters, ManifoldCircuit, SphereLift
 parameters = CircuitParameters(n_tiles=3, n_interneurons=2, steps_per_presentation=10)
 circuit = ManifoldCircuit(parameters, SphereLift((0, 0), 3), "cpp_standalone")
+made = circuit.prepare()
 run = circuit.run(np.random.default_rng(0).uniform(-1, 1, (20, 2)), np.ones(20))
-print(json.dumps([circuit._engine.built, "brian2" in sys.modules, float(run["w"].sum())]))
+print(json.dumps([made, "brian2" in sys.modules, float(run["w"].sum())]))
 """
 
 
@@ -55,10 +56,11 @@ def run_once(**changes):
     parameters = small_circuit(tile_radius=1.0, **changes)
     points, _, labels = moons(20, after=5)
     circuit = ManifoldCircuit(parameters, LIFT, "cpp_standalone")
+    made = circuit.prepare()
     run = circuit.run(points, labels)
     expected = ReferenceCircuit(parameters, LIFT).run(points, labels)
     assert np.abs(run["h"].values - expected["h"].values).max() <= 1e-10
-    return circuit._engine.built
+    return made
 
 
 def test_two_processes_at_once_make_one_build_and_a_third_compiles_nothing(own_cache):
@@ -143,7 +145,7 @@ def test_clearing_waits_for_a_build_in_the_making(own_cache):
 
 
 def test_what_killed_processes_left_in_memory_is_removed(tmp_path):
-    from circuits.engines import _sweep
+    from circuits.engines.scratch import _sweep
 
     dead = subprocess.Popen([sys.executable, "-c", ""])
     dead.wait()

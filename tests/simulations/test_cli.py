@@ -2,34 +2,119 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
+import shlex
+import signal
 import subprocess
 import sys
+import warnings
+from contextlib import redirect_stderr, redirect_stdout
+from functools import partial
+from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import xarray as xr
 
+from circuits.engines import ENGINES
+from simulations import cli
+from simulations.experiments import EXPERIMENTS
+from simulations.experiments.experiment import SOLVERS
 
-def run(*arguments, **options):
+
+def run(*arguments) -> SimpleNamespace:
+    """A command in this process, which has imported already what a new one would import first."""
+    out, err, code = io.StringIO(), io.StringIO(), 0
+    before = signal.getsignal(signal.SIGTERM), sys.argv
+    sys.argv = ["manifold-circuit", *map(str, arguments)]
+    try:
+        with redirect_stdout(out), redirect_stderr(err), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of which a command does not die
+            cli.main()
+    except SystemExit as end:
+        code = end.code or 0
+    finally:
+        signal.signal(signal.SIGTERM, before[0])
+        sys.argv = before[1]
+    return SimpleNamespace(returncode=code, stdout=out.getvalue(), stderr=err.getvalue())
+
+
+def start(*arguments, **options):
+    """A command in a process of its own."""
     command = [sys.executable, "-m", "simulations", *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, check=False, **options)
 
 
-def test_demo(tmp_path):
-    result = run("demo", "--out", tmp_path)
+ROOT = Path(__file__).parents[2]
+
+COMMANDS = [
+    "demo",
+    "list",
+    "run",
+    "compare",
+    "plot",
+    "report",
+    "describe",
+    "reproduce",
+    "bench",
+    "cache",
+]
+
+
+def examples(command: str) -> list[list[str]]:
+    """The examples in a command's help, as a shell would split them."""
+    text = re.sub(r"\s+", " ", run(command, "--help").stdout)
+    # An example ends where the next begins, or what the command takes.
+    found = re.findall(r"Example: manifold-circuit (.*?) (?=Example:|Arguments:|Options:)", text)
+    return [shlex.split(example) for example in found]
+
+
+def test_demo(tmp_path, monkeypatch):
+    """The example, in a process of its own, and what its result can show."""
+    [example] = examples("demo")
+    result = start(*example, cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)})
     assert result.returncode == 0, result.stderr
     values = {line[:21].strip(): line[21:] for line in result.stdout.splitlines()}
     assert float(values["accuracy"].split()[0]) >= 0.99
     assert float(values["largest difference"].split()[0]) <= 1e-8
     assert values["predicted signs"] == "all equal"
+    assert values["time"].endswith("for 2000 presentations")
     assert "2000/2000" in result.stderr
-    assert (tmp_path / "two-moons.png").stat().st_size > 50_000
-    with xr.open_dataset(tmp_path / "two-moons.nc") as saved:
+    demo = tmp_path / "results" / "demo"
+    assert (demo / "two-moons.png").stat().st_size > 50_000
+    with xr.open_dataset(demo / "two-moons.nc") as saved:
         assert saved["y"].shape == (2000, 1)
-        assert saved.attrs["seed"] == 0
+        assert saved.attrs["seed"] == 3
+    monkeypatch.chdir(tmp_path)
+    [example] = examples("plot")
+    drawn = run(*example)
+    assert drawn.returncode == 0, drawn.stderr
+    assert (demo / "figures" / "two-moons-raster.png").exists()
+
+
+def test_the_demo_says_apart_what_compiling_took(tmp_path, monkeypatch):
+    from circuits import ManifoldCircuit
+    from simulations.experiments import two_moons
+
+    real = two_moons.make_stream
+    short = two_moons.Settings(n_points=300, label_after=60)
+    monkeypatch.setattr(two_moons, "make_stream", lambda _, seed: real(short, seed))
+    asked = []
+
+    def prepare(self, **options):
+        asked.append(options)
+        return True
+
+    monkeypatch.setattr(ManifoldCircuit, "prepare", prepare)
+    result = run("demo", "--out", tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert asked == [{"snapshot_every": 1}]
+    assert re.search(r"^compiled +in \d", result.stdout, flags=re.MULTILINE)
+    assert re.search(r"^time +\d.* for 300 presentations", result.stdout, flags=re.MULTILINE)
 
 
 @pytest.mark.parametrize(
@@ -47,6 +132,26 @@ def test_demo(tmp_path):
         (("plot", "nowhere.nc"), "no result file nowhere.nc"),
         (("compare", "--set", "n_tiles=0"), "n_tiles must be greater"),
         (("report", "nowhere"), "nowhere"),
+        (("run", "two-moons", "--seed", "9999"), "20 repeats from seed 9999 on leave the range"),
+        (("run", "two-moons", "--label-column", "x"), "--label-column does nothing without --data"),
+        (("compare", "--class-column", "x"), "--class-column does nothing without --data"),
+        (("compare", "--data", "x.csv", "--seed", "3"), "--seed does nothing with --data"),
+        (("run", "two-moons", "--jobs", "2", "--scheduler", "tcp://x"), "--jobs does nothing"),
+        (("reproduce", "--jobs", "2", "--scheduler", "tcp://x"), "--jobs does nothing"),
+        *(
+            (("run", "--data", "x.csv", *option), f"{option[0]} does nothing with --data")
+            for option in (
+                ("--seed", "0"),
+                ("--repeats", "2"),
+                ("--jobs", "1"),
+                ("--scheduler", "tcp://x"),
+                ("--quick",),
+            )
+        ),
+        *(
+            (("run", "--from", "x.nc", *option), f"{option[0]} does nothing with --from")
+            for option in (("--engine", "exact"), ("--set", "mu=1"), ("--quick",))
+        ),
         (("run", "two-moons", "--data", "x.csv"), "name an experiment"),
         (("run", "two-moons", "--set", "label_after=5000"), "no point of class"),
         (("run", "chessboard-offline", "--set", "mu=3"), "set mu_grid instead"),
@@ -60,30 +165,89 @@ def test_bad_input_exits_with_2_and_a_sentence(arguments, words):
     assert "Traceback" not in result.stderr
 
 
-def test_help_has_an_example_on_every_command_and_no_brian2():
-    overview = run("--help").stdout
-    commands = overview.split("Commands:")[1].split()
-    names = ["demo", "list", "run", "compare", "plot", "report", "describe"]
-    for command in [*names, "reproduce", "bench", "cache"]:
-        assert command in commands
-        assert f"Example: manifold-circuit {command}" in run(command, "--help").stdout
+def test_every_command_has_an_example_and_help_imports_nothing_heavy():
+    overview = run("--help").stdout.split("Commands:")[1]
+    assert re.findall(r"^  (\w+)", overview, flags=re.MULTILINE) == COMMANDS
+    for command in COMMANDS:
+        assert examples(command), command
+        assert all(example[0] == command for example in examples(command))
     check = "import sys, simulations.cli; assert not {'brian2', 'numpy'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", check], check=True)
 
 
-def test_cache(tmp_path):
-    environment = {**os.environ, "MANIFOLD_CIRCUIT_CACHE": str(tmp_path)}
-    assert "0 compiled circuits" in run("cache", env=environment).stdout
-    assert "removed 0" in run("cache", "--clear", env=environment).stdout
+def test_the_list_names_experiments_and_engines():
+    [example] = examples("list")
+    listed = run(*example).stdout
+    for name, entry in EXPERIMENTS.items():
+        assert re.search(
+            rf"^{name} +{re.escape(entry.figure)}: {re.escape(entry.title)}$", listed, re.M
+        )
+    words = re.findall(r"\w+", listed.splitlines()[-1])
+    assert {*ENGINES, *SOLVERS} <= set(words)
 
 
-def test_quick_benchmark(tmp_path):
+def test_examples_that_take_long_are_understood(monkeypatch):
+    """What they would do is tested elsewhere, at a smaller size."""
+    from simulations import bench, reproduction, sweep
+
+    calls = []
+
+    def stop(*arguments):
+        calls.append(arguments)
+        raise SystemExit(0)
+
+    monkeypatch.setattr(sweep, "run_experiment", stop)
+    monkeypatch.setattr(reproduction, "run_all", stop)
+    monkeypatch.setattr(bench, "run_benchmark", stop)
+    for example in (examples("run")[0], *examples("reproduce"), *examples("bench")):
+        assert run(*example).returncode == 0
+    (config, seeds, _, jobs, _), (*_, quick), timing = calls
+    assert config.parameters.mu == 100
+    assert config.parameters.tau_h_ == 0.01
+    assert (seeds, jobs, quick, timing) == ([0, 1, 2, 3, 4], 2, True, (True, 3))
+
+
+def test_examples_on_own_data(tmp_path, monkeypatch):
+    rng = np.random.default_rng(0)
+    points = rng.uniform(0, 1, (120, 2))
+    table = "".join(
+        f"{x},{y},{int(np.sign(x - 0.5)) * (i % 9 == 8)}\n" for i, (x, y) in enumerate(points)
+    )
+    (tmp_path / "points.csv").write_text("x,y,label\n" + table)
+    table = "".join(f"{x},{y},{'iris' if x < 0.5 else 'rose'}\n" for x, y in points)
+    (tmp_path / "flowers.csv").write_text("length,width,species\n" + table)
+    monkeypatch.chdir(tmp_path)
+    own = [example for example in examples("run") if "--data" in example]
+    assert len(own) == 2
+    for example in own:
+        result = run(*example)
+        assert result.returncode == 0, result.stderr
+        assert "'manifold-circuit plot results/" in result.stdout
+    assert "classes iris is -1, rose is +1" in result.stdout
+    with xr.open_dataset(tmp_path / "results" / "flowers.nc") as saved:
+        assert json.loads(saved.attrs["label_mapping"]) == {"iris": -1, "rose": 1}
+        assert (saved["labels"][:, 0] == np.where(points[:, 0] < 0.5, -1, 1)).all()
+
+
+def test_cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("MANIFOLD_CIRCUIT_CACHE", str(tmp_path))
+    assert "0 compiled circuits" in run("cache").stdout
+    [example] = examples("cache")
+    assert "removed 0" in run(*example).stdout
+
+
+def test_quick_benchmark(tmp_path, monkeypatch):
+    from simulations import bench
+
+    monkeypatch.setattr(bench, "SIZES", ((40, 4),))
+    monkeypatch.setattr(bench, "LENGTH", dict.fromkeys(bench.LENGTH, 40))
     result = run("bench", "--quick", "--repeats", "1", "--out", tmp_path)
     assert result.returncode == 0, result.stderr
     saved = json.loads((tmp_path / "bench.json").read_text())
-    assert set(saved["sizes"]) == {"40 x 4", "200 x 8"}
-    for found in saved["sizes"].values():
-        assert all(cost > 0 for cost in found["us_per_step"].values())
+    assert set(saved["sizes"]) == {"40 x 4"}
+    cost = saved["sizes"]["40 x 4"]["us_per_step"]
+    assert set(cost) == set(bench.QUICK) == {"fused", "cpp_standalone", *SOLVERS}
+    assert all(value > 0 for value in cost.values())
     assert "/ fused" in result.stdout
     assert (tmp_path / "bench.png").exists()
 
@@ -93,12 +257,10 @@ def small(*arguments):
     return [*arguments, "--engine", "exact", "--set", "n_points=200", "--set", "label_after=50"]
 
 
-def test_list_and_run(tmp_path):
-    listed = run("list").stdout
-    assert "two-moons" in listed
+def test_run_and_what_follows_from_it(tmp_path):
     result = run(*small("run", "square-balance", "--repeats", 2, "--out", tmp_path))
     assert result.returncode == 0, result.stderr
-    assert "the circuit fluctuates more" in result.stdout
+    assert "open   the circuit fluctuates more (not decided at this size): " in result.stdout
     assert "2/2" in result.stderr
     again = run(*small("run", "square-balance", "--repeats", 2, "--out", tmp_path))
     assert "2 of 2 runs were finished before" in again.stdout
@@ -106,75 +268,65 @@ def test_list_and_run(tmp_path):
     assert "give another --out" in run("run", "--from", path, "--out", tmp_path).stderr
     rerun = run("run", "--from", path, "--out", tmp_path / "again")
     assert "run again gives the same numbers" in rerun.stdout
+    with xr.open_dataset(tmp_path / "square-balance.nc") as merged:
+        claims = json.loads(merged.attrs["claims"])
+    assert [claim["holds"] for claim in claims] == [None] * 3
     drawn = run("plot", tmp_path / "square-balance.nc")
     assert drawn.returncode == 0, drawn.stderr
     assert (tmp_path / "figures" / "square-balance-fig4.png").exists()
 
 
-def test_own_data(tmp_path):
+def test_own_data_compared_with_the_reference(tmp_path):
     rng = np.random.default_rng(0)
     points = rng.uniform(0, 10, (120, 3))
     labels = np.where(np.arange(120) % 20 == 19, np.sign(points[:, 0] - 5), 0)
     path = tmp_path / "mine.csv"
-    rows = np.column_stack([points, labels])
-    np.savetxt(path, rows, delimiter=",", header="x,y,z-axis,label", comments="")
-    done = run("run", "--data", path, "--out", tmp_path, "--set", "n_tiles=15")
+    rows = np.column_stack([points, labels, np.sign(points[:, 0] - 5)])
+    np.savetxt(path, rows, delimiter=",", header="x,y,z,label,class", comments="")
+    small = ["--set", "n_tiles=15", "--set", "mu=10"]
+    done = run("run", "--data", path, "--out", tmp_path, *small, "--engine", "exact")
     assert done.returncode == 0, done.stderr
     assert "120 points, 6 labelled" in done.stdout
     with xr.open_dataset(tmp_path / "mine.nc") as saved:
         assert np.abs(saved["points"].values - points).max() < 1e-12  # text keeps 18 digits
         assert (saved["labels"].values[:, 0] == labels).all()
+        assert (saved["classes"].values == rows[:, -1]).all()
+        later = np.arange(60, 120)[labels[60:] == 0]
+        right = np.mean(np.sign(saved["y"].values[later, 0]) == rows[later, -1])
+    assert f"accuracy {right:.4f} on 57 unlabelled points of the second half" in done.stdout
     drawn = run("plot", tmp_path / "mine.nc", "--kind", "raster", "--out", tmp_path)
     assert drawn.returncode == 0, drawn.stderr
     assert (tmp_path / "mine-raster.png").exists()
-    options = ["--engine", "cpp_standalone", "--set", "n_tiles=15", "--out", tmp_path / "compare"]
+    options = ["--engine", "cpp_standalone", *small, "--out", tmp_path / "compare"]
     compared = run("compare", "--data", path, *options)
     assert compared.returncode == 0, compared.stderr
     values = dict(re.findall(r"^  (\w+) +(\d\.\de[-+]\d+)$", compared.stdout, flags=re.MULTILINE))
     assert {"h", "W", "V_trace"} <= set(values)
     assert max(map(float, values.values())) <= 1e-8
+    assert "6 of 120 presentations had a label" in compared.stdout
     assert (tmp_path / "compare" / "agreement.png").exists()
 
 
-@pytest.mark.parametrize("kind", ["npy", "npz", "nc"])
-def test_other_kinds_of_files(tmp_path, kind):
-    from simulations.own_data import load_points
-
-    points, labels = np.random.default_rng(0).random((10, 2)), np.eye(10, 1)[:, 0]
-    path = tmp_path / f"points.{kind}"
-    if kind == "npy":
-        np.save(path, points)
-    elif kind == "npz":
-        np.savez(path, points=points, labels=labels)
-    else:
-        xr.Dataset({"points": (("t", "d"), points), "labels": ("t", labels)}).to_netcdf(
-            path, engine="h5netcdf"
-        )
-    found, found_labels = load_points(path)
-    assert (found == points).all()
-    assert found_labels is None if kind == "npy" else (found_labels == labels).all()
-
-
-@pytest.mark.parametrize(
-    ("content", "words"),
-    [
-        ("a,b\n1,2\n3\n", "line 3 has 1 cells, others have 2"),
-        ("", "it is empty"),
-        ("1,2\n3,x\n", "cannot be read"),
-        ("1,nan\n3,4\n", "finite"),
-    ],
-)
-def test_damaged_csv(tmp_path, content, words):
-    path = tmp_path / "bad.csv"
-    path.write_text(content)
-    result = run("run", "--data", path, "--out", tmp_path)
-    assert result.returncode == 2
-    assert words in result.stderr
-
-
-def test_compare_with_studies(tmp_path):
-    result = run("compare", "--points", 60, "--studies", "--out", tmp_path)
+def test_a_comparison_without_labels_says_so(tmp_path):
+    """And its example has some: two moons are labelled after presentation 200."""
+    example = examples("compare")[0]
+    assert int(example[example.index("--points") + 1]) > 205
+    result = run("compare", "--engine", "numpy", "--points", 50, "--out", tmp_path)
     assert result.returncode == 0, result.stderr
+    assert re.search(
+        r"none of the 50 presentations had a label.*at presentation 20\d", result.stdout
+    )
+
+
+def test_compare_with_studies(tmp_path, monkeypatch):
+    from analysis import studies
+
+    # A coarse map: the fine one is 1110 times the same.
+    coarse = partial(studies.stability_map, np.geomspace(1 / 64, 64, 7), np.linspace(0.04, 1.2, 6))
+    monkeypatch.setattr(studies, "stability_map", coarse)
+    result = run("compare", "--points", 210, "--studies", "--out", tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert "2 of 210 presentations had a label" in result.stdout
     for name in ("agreement", "agreement-steps", "settling-error", "convergence", "stability"):
         assert (tmp_path / f"{name}.png").exists(), name
     with xr.open_dataset(tmp_path / "steps.nc") as steps:

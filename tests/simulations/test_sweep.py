@@ -15,6 +15,7 @@ import pytest
 import xarray as xr
 
 from circuits import results
+from circuits.errors import InputError
 from simulations import sweep
 from simulations.experiments import get_experiment
 from tests.simulations.test_experiments import TINY
@@ -144,7 +145,7 @@ def cluster():
 @pytest.mark.filterwarnings("ignore")  # distributed's own, about its comms when a worker dies
 def test_a_cluster_that_loses_a_worker_still_returns_every_run_once(tmp_path, cluster):
     address, workers = cluster
-    seeds = list(range(12))
+    seeds = list(range(8))
     killed = []
 
     def kill_in_the_middle():
@@ -162,12 +163,12 @@ def test_a_cluster_that_loses_a_worker_still_returns_every_run_once(tmp_path, cl
     assert merged["seed"].to_numpy().tolist() == seeds
     assert files(tmp_path) == [f"seed-{seed:05d}.nc" for seed in seeds]
     local = sweep.run_job(sweep.Job(config(n_points=1500).as_dict(), 7))
-    assert (merged["majority"].to_numpy()[7] == local["majority"].to_numpy()).all()
+    # Another process may share its sums among threads otherwise: rounding, and no more.
+    assert np.abs(merged["score"].to_numpy()[7] - local["score"].to_numpy()).max() <= sweep.ROUNDING
 
 
-def test_a_scheduler_that_is_not_there(tmp_path):
+def test_a_scheduler_that_is_not_there(tmp_path, monkeypatch):
     pytest.importorskip("distributed")
-    from circuits.errors import InputError
-
+    monkeypatch.setattr(sweep, "CONNECT_SECONDS", 1)
     with pytest.raises(InputError, match=r"no Dask scheduler at tcp://127.0.0.1:9"):
         sweep.run_experiment(config(), [0], tmp_path, scheduler="tcp://127.0.0.1:9")

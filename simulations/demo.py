@@ -1,0 +1,52 @@
+"""The demonstration: two moons from two labels, beside the reference."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+
+from circuits import ManifoldCircuit, ReferenceCircuit, results
+from circuits.measures import accuracy
+from simulations.experiments import two_moons
+
+
+def run_demo(engine: str, seed: int, out: Path) -> None:
+    """Run the circuit and the reference, save result and figure, print how well it went."""
+    stream = two_moons.make_stream(two_moons.Settings(), seed)
+    circuit = ManifoldCircuit(stream.parameters, stream.lift, engine)
+    print(f"preparing engine {circuit.engine}", file=sys.stderr)
+    started = time.perf_counter()
+    compiled = circuit.prepare(snapshot_every=1)
+    prepared = time.perf_counter()
+    run = circuit.run(stream.points, stream.labels, snapshot_every=1, progress=True)
+    seconds = time.perf_counter() - prepared
+    run = two_moons.annotate(run, stream, seed)
+    path = results.save(run, out / "two-moons.nc")
+
+    reference = ReferenceCircuit(stream.parameters, stream.lift)
+    expected = reference.run(stream.points, stream.labels, snapshot_every=1, progress=True)
+
+    # Drawing imports matplotlib; the result is safe by now.
+    from analysis.agreement import largest_differences, signs_agree
+    from analysis.figures.moons import figure
+    from analysis.style import save_figure
+
+    files = save_figure(figure(run), out / "two-moons")
+    n_points = len(stream.points)
+    share = accuracy(run["y"].to_numpy()[n_points // 2 :, 0], stream.classes[n_points // 2 :])
+    differences = largest_differences(run, expected)
+    worst = max(differences, key=lambda name: differences[name])
+    if compiled:
+        print(f"compiled             in {prepared - started:.2f} s, kept for the next time")
+    print(f"engine               {circuit.engine}")
+    print(f"accuracy             {share:.4f} on the second half of {n_points} points")
+    print(f"time                 {seconds:.2f} s for {n_points} presentations")
+    print(
+        f"settled              {1 - run.attrs['unsettled_share']:.2%} of presentations, "
+        f"{1 - run.attrs['uncovered_share']:.2%} covered by a tile"
+    )
+    print(f"largest difference   {differences[worst]:.1e} ({worst}) from the NumPy reference")
+    print(f"predicted signs      {'all equal' if signs_agree(run, expected) else 'NOT all equal'}")
+    for file in (path, *files):
+        print(f"wrote                {file}")

@@ -1,0 +1,37 @@
+"""All experiments of the paper in one go: results, figures, and one table of claims."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+from simulations import sweep
+from simulations.experiments import EXPERIMENTS, get_experiment
+from simulations.experiments.claim import Claim, save_claims
+
+
+def run_all(
+    engine: str, seed: int, jobs: int, scheduler: str | None, out: Path, quick: bool
+) -> None:
+    """Run every experiment at its registered size, or at its quick one."""
+    claims: list[Claim] = []
+    times: dict[str, float] = {}
+    for name in EXPERIMENTS:
+        chosen = get_experiment(name)
+        config = chosen.config(engine, {}, quick)
+        count = chosen.quick_repeats if quick else chosen.repeats
+        started = time.perf_counter()
+        _, found = sweep.run_experiment(config, chosen.seeds(count, seed), out, jobs, scheduler)
+        times[name] = time.perf_counter() - started
+        claims += found
+        print("\n".join(claim.line() for claim in found))
+    # Drawing imports matplotlib; the results are safe by now.
+    from analysis.figures import save_all
+
+    started = time.perf_counter()
+    written = [*save_claims(claims, out), *save_all(out)]
+    times["figures"] = time.perf_counter() - started
+    print("\n".join(f"wrote {path}" for path in written))
+    print(f"'manifold-circuit report {out}' makes a page of it")
+    for name, seconds in (times | {"all": sum(times.values())}).items():
+        print(f"{name:<24} {seconds:7.1f} s")
