@@ -3,8 +3,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 SETUP := $(VENV)/.ready
+DOCUMENTING := $(VENV)/.documenting
 
-.PHONY: setup demo test lint bench reproduce readme clean
+.PHONY: setup demo test lint docs bench reproduce readme clean
 
 setup: $(SETUP)
 
@@ -26,15 +27,23 @@ lint: setup
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+# The pages of docs/ and the reference from the docstrings, as HTML; a warning is an error.
+docs: $(DOCUMENTING)
+	$(BIN)/python -m sphinx -q -W --keep-going -d build/doctrees docs build/docs
+
+$(DOCUMENTING): $(SETUP)
+	$(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check -c constraints.txt -e '.[docs]'
+	touch $@
+
 bench: setup
 	$(BIN)/manifold-circuit bench
 
 reproduce: setup
 	$(BIN)/manifold-circuit reproduce
 
-# The tables in README.md, from full runs of both.
+# The tables in README.md and docs/, from full runs of both.
 readme: reproduce bench
 	$(BIN)/python -m simulations.readme
 
 clean:
-	rm -rf $(VENV) results .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) results build docs/api .mypy_cache .ruff_cache .pytest_cache .hypothesis
