@@ -232,6 +232,22 @@ def draw(result: xr.Dataset, name: str) -> Figure:
     return kind.function()(result if kind.merged else first_repeat(result))
 
 
+def save(result: xr.Dataset, name: str, path: Path) -> list[Path]:
+    """Draw a result and save it under ``path``: PNG and PDF, or a film; returns the files."""
+    if name == ANIMATION:
+        return animate(result, path)
+    import matplotlib.pyplot as plt
+
+    from analysis.style import save_figure
+
+    figure = draw(result, name)
+    try:
+        title = KINDS[name].title
+        return save_figure(figure, path, title=title, text=f"{title}.")
+    finally:
+        plt.close(figure)
+
+
 def animate(result: xr.Dataset, path: Path) -> list[Path]:
     """The tiles forming, as a GIF (and an MP4 where ffmpeg is there)."""
     if ANIMATION not in offered(result):

@@ -42,8 +42,8 @@ def palette() -> list[str]:
 
 
 def whole_numbers(axis: Axis) -> None:
-    """Ticks at whole numbers only, for an axis that counts."""
-    axis.set_major_locator(MaxNLocator(integer=True))
+    """Ticks at whole numbers only, as many as there is room for, on an axis that counts."""
+    axis.set_major_locator(MaxNLocator("auto", integer=True, steps=[1, 2, 5, 10]))
 
 
 def legend_beside(ax: Axes, *entries: Any, **options: Any) -> Legend:

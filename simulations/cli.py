@@ -225,7 +225,6 @@ def plot(
     Example: manifold-circuit plot results/demo/two-moons.nc --kind raster --kind tiles
     """
     from analysis import kinds
-    from analysis.style import save_figure
     from circuits import results
 
     dataset = results.load(result)
@@ -236,10 +235,7 @@ def plot(
     extra = [n for n in offered if n == kinds.ANIMATION or kinds.KINDS[n].slow]
     for name in kind or [name for name in offered if name not in extra]:
         path = folder / f"{result.stem}-{name}"
-        if name == kinds.ANIMATION:
-            files = kinds.animate(dataset, path)
-        else:
-            files = save_figure(kinds.draw(dataset, name), path)
+        files = kinds.save(dataset, name, path)
         print("\n".join(f"wrote {file}" for file in files))
     if not kind and extra:
         print(f"on request: {', '.join(f'--kind {name}' for name in extra)}")

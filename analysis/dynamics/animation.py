@@ -11,7 +11,7 @@ import xarray as xr
 from matplotlib.animation import FFMpegWriter, FuncAnimation, PillowWriter
 from matplotlib.artist import Artist
 
-from analysis.dynamics.tiles import NEEDED, TileMap, add_legend, readout_scale
+from analysis.dynamics.tiles import NEEDED, TileMap, add_legend, add_scale
 from analysis.kinds import require
 from analysis.style import figure_style
 from circuits.errors import InputError
@@ -41,7 +41,7 @@ def animate_tiles(
     try:
         ax = fig.add_subplot()
         tile_map = TileMap(run, ax, readout, coordinates)
-        fig.colorbar(readout_scale(run, readout), ax=ax, label="readout weight w", shrink=0.8)
+        add_scale(fig, [ax], run, readout)
         tile_map.show(int(frames[-1]))
         add_legend(fig, tile_map.labels, columns=3)
         fig.canvas.draw()

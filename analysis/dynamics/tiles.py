@@ -27,7 +27,7 @@ from circuits.measures import tile_centers_of
 
 NEEDED = KINDS["tiles"].needs[0]
 
-PRESENTED, COMING, TRAIL = "0.3", "0.78", "0.1"
+PRESENTED, COMING, TRAIL = "0.5", "0.8", "0.0"
 """Points that have been presented, points that have not, and the way of a tile since the start."""
 
 
@@ -91,7 +91,7 @@ class TileMap:
         ax.add_collection(self.discs, autolim=False)
         ax.scatter(self.points[:, 0], self.points[:, 1], s=4, c=COMING, linewidths=0, zorder=2)
         self.presented = ax.scatter([], [], s=4, c=PRESENTED, linewidths=0, zorder=3)
-        self.trails = LineCollection([], colors=TRAIL, linewidths=1, zorder=4)
+        self.trails = LineCollection([], colors=TRAIL, linewidths=1.3, zorder=4)
         ax.add_collection(self.trails, autolim=False)
         self.dots = ax.scatter(
             np.zeros(m), np.zeros(m), s=26, c=np.zeros(m), edgecolors=LABEL, linewidths=0.7,
@@ -196,6 +196,15 @@ def readout_scale(run: xr.Dataset, readout: int) -> ScalarMappable:
     return ScalarMappable(Normalize(-reach, reach), READOUT_MAP)
 
 
+def add_scale(fig: Figure, axes: Sequence[Axes], run: xr.Dataset, readout: int) -> bool:
+    """The scale of the colours, beside the maps; without a label there is none, and no scale."""
+    taught = bool(run["w_snapshots"].to_numpy()[-1, readout].any())
+    if taught:
+        scale = readout_scale(run, readout)
+        fig.colorbar(scale, ax=axes, label="readout weight w", shrink=0.8, pad=0.02)
+    return taught
+
+
 def add_legend(fig: Figure, labels: ArrayLike, columns: int = 5) -> None:
     """What the marks on a map of points with these labels mean, below the maps."""
     dot: dict[str, Any] = {"ls": "", "marker": "o"}
@@ -203,7 +212,7 @@ def add_legend(fig: Figure, labels: ArrayLike, columns: int = 5) -> None:
         Line2D([], [], color=PRESENTED, ms=3, **dot),
         Line2D([], [], color=COMING, ms=3, **dot),
         (
-            Line2D([], [], color=TRAIL, lw=1),
+            Line2D([], [], color=TRAIL, lw=1.3),
             Line2D([], [], mfc="#dddddd", mec=LABEL, ms=5, markevery=[1], **dot),
         ),
     ]
@@ -229,9 +238,8 @@ def figure_tiles(
     """A sheet of tiles forming, with a title, a legend and the scale of the colours."""
     axes = plot_tiles(run, snapshots, readout=readout, coordinates=coordinates)
     fig: Figure = axes[0].figure
-    fig.colorbar(
-        readout_scale(run, readout), ax=list(axes), label="readout weight w", shrink=0.8, pad=0.02
-    )
     add_legend(fig, run["labels"].to_numpy()[:, readout])
-    fig.suptitle("Tiles form on the data and take up the labels", fontweight="bold")
+    taught = add_scale(fig, list(axes), run, readout)
+    words = " and take up the labels" if taught else ""
+    fig.suptitle(f"Tiles form on the data{words}", fontweight="bold")
     return fig

@@ -5,7 +5,7 @@ number of points seen."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -179,7 +179,10 @@ def _by_board(result: xr.Dataset, draw: Callable[..., Axes]) -> Figure:
         for board, ax in enumerate(axes):
             draw(result, ax, board).set_title(f"squares of side {boards[board]}")
         handles, labels = axes[0].get_legend_handles_labels()
-        fig.legend(handles, labels, loc="outside lower center", ncols=len(handles))
+        # The dots of points on a sheet are too small for a legend.
+        scale = 3 if draw is plot_board else 1
+        place: Literal["outside lower center"] = "outside lower center"
+        fig.legend(handles, labels, loc=place, ncols=len(handles), markerscale=scale)
     return fig
 
 

@@ -78,7 +78,7 @@ def plot_readouts(result: xr.Dataset, ax: Axes | None = None) -> Axes:
         number, span = y["presentation"].to_numpy(), y.sizes["presentation"]
         first = int(number[answered[0]])
         after = min(max(span // 25, 20), int(number[-1]) - first + 1)
-        zoom = ax.inset_axes((0.34, 0.17, 0.62, 0.66))
+        zoom = ax.inset_axes((0.45, 0.17, 0.52, 0.66))
         _draw_readouts(zoom, y, 22)
         zoom.set(xlim=(first - 0.06 * after, first + after), ylim=(-1.1, 1.1), yticks=(-1, 0, 1))
         zoom.set_title("after the first label", size=8, weight="normal")

@@ -9,7 +9,6 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
 
 from analysis.plane import LabelMarks, label_entries
 from analysis.style import LABEL, LOWER, UPPER, figure_style, legend_beside, whole_numbers
@@ -77,8 +76,8 @@ def plot_weights(
     for row, color in zip(w, colors, strict=True):
         ax.plot(tiles, row, color=color)
     scale = plt.cm.ScalarMappable(Normalize(times[0], times[-1]), "cividis_r")
-    ticks = MaxNLocator(integer=True)
-    ax.figure.colorbar(scale, ax=ax, label="presentations learned from", ticks=ticks)
+    bar = ax.figure.colorbar(scale, ax=ax, label="presentations learned from")
+    whole_numbers(bar.ax.yaxis)
     lower = position[order] >= 0
     if lower.any() and not lower.all():
         ax.axvline(tiles[lower][0] - 0.5, color="0.6", lw=0.8, ls=":")

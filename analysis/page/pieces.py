@@ -109,7 +109,7 @@ def model_tables(candidates: Iterable[Result]) -> tuple[str, list[Table]] | None
 
 def provenance_tables(results: Iterable[Result]) -> list[Table]:
     """How the results were made: one table of all, then the values behind each of its rows."""
-    shared = ("parameters", "lift", "settings", "engine", "versions", "code")
+    shared = ("parameters", "lift", "settings", "model_changes", "engine", "versions", "code")
     rows: list[tuple[str, ...]] = []
     details = []
     for group in _groups(results, *shared):
@@ -127,7 +127,12 @@ def provenance_tables(results: Iterable[Result]) -> list[Table]:
         )
         values = [
             (Code(prefix + name), plain(value))
-            for prefix, attribute in (("", "parameters"), ("lift.", "lift"), ("", "settings"))
+            for prefix, attribute in (
+                ("", "parameters"),
+                ("lift.", "lift"),
+                ("", "settings"),
+                ("changed: ", "model_changes"),
+            )
             for name, value in first.mapping(attribute).items()
         ]
         if values:

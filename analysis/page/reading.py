@@ -97,7 +97,12 @@ class Result:
             return None
 
     def model(self) -> tuple[CircuitParameters, SphereLift] | None:
-        """Parameters and front end of the circuit that made the result, if it says so."""
+        """Parameters and front end of the circuit that made the result, if it says so.
+
+        None for a circuit that was changed: the page settles by the paper's equations.
+        """
+        if self.mapping("model_changes"):
+            return None
         parameters, lift = self.mapping("parameters"), self.mapping("lift")
         try:
             return (CircuitParameters(**parameters), SphereLift(**lift)) if parameters else None

@@ -8,6 +8,7 @@ connectivity pays.
 
 from __future__ import annotations
 
+import itertools
 import re
 import subprocess
 from collections.abc import Iterator
@@ -55,6 +56,15 @@ DURATION = "(double)(n_presentations*n_steps)*step"
 REPORT = "std::cout << completed << std::endl;"
 REPORT_PERIOD = 0.2
 
+# What runs once per launch, mostly reading and writing of files, is most of the code; optimising it
+# would be two thirds of the time it takes to compile.
+COLD_SOURCES = ("main.cpp", "objects.cpp", "run.cpp")
+COLD = """#pragma GCC push_options
+#pragma GCC optimize ("O0")
+#include "{name}"
+#pragma GCC pop_options
+"""
+
 RANDOM = re.compile(r"\b_(rand|randn|poisson|binomial\w*)\(")
 """Functions in generated code that draw random numbers."""
 
@@ -78,6 +88,18 @@ class CircuitDevice(CPPStandaloneDevice):  # type: ignore[misc]
     def code_object_class(self, codeobj_class: Any = None, fallback_pref: Any = None) -> Any:
         """The class of code objects; preferences for runtime targets do not apply."""
         return codeobj_class or CircuitCodeObject
+
+    def code_object(self, owner: Any, name: str, *arguments: Any, **options: Any) -> Any:
+        """A code object whose name depends on this program alone: Brian2 would number it among all
+        that are alive, and the same network would give other sources every time."""
+        if name.endswith("*"):
+            stem = name.removesuffix("*")
+            numbered = (f"{stem}_{i}" for i in itertools.count(1))
+            free = (
+                one for one in itertools.chain([stem], numbered) if one not in self.code_objects
+            )
+            name = next(free)
+        return super().code_object(owner, name, *arguments, **options)
 
     @contextmanager
     def hosting(self, network: Network) -> Iterator[None]:
@@ -138,6 +160,15 @@ class CircuitDevice(CPPStandaloneDevice):  # type: ignore[misc]
             network.run(
                 1 * second, report=REPORT, report_period=REPORT_PERIOD * second, namespace={}
             )
+        # Where the clocks stand is said when the program starts; here it would come in any order.
+        hands = {
+            self.arrays[clock.variables[of]] for clock in self.clocks for of in ("timestep", "t")
+        }
+        self.main_queue[:] = [
+            (func, args)
+            for func, args in self.main_queue
+            if not (func == "set_by_single_value" and args[0] in hands)
+        ]
         _, lines = next(args for func, args in reversed(self.main_queue) if func == "run_network")
         call = next(i for i, line in enumerate(lines) if f"{network.name}.run(" in line)
         lines[call] = lines[call].replace("run(1.0,", f"run({DURATION},")
@@ -174,7 +205,10 @@ class CircuitDevice(CPPStandaloneDevice):  # type: ignore[misc]
             if not found:
                 raise EngineError(f"this version of Brian2 writes {path.stem} in an unknown form")
             path.write_text(text, encoding="utf-8")
-        return "".join(f'#include "{name}"\n' for name in sorted(self.writer.source_files))
+        return "".join(
+            COLD.format(name=name) if name in COLD_SOURCES else f'#include "{name}"\n'
+            for name in sorted(self.writer.source_files)
+        )
 
     def manifest(self, monitors: dict[str, StateMonitor]) -> dict[str, Any]:
         """What a launcher needs to know of the program: types and files of its variables, which of

@@ -85,13 +85,14 @@ class LiveNetwork:
         ]
 
     def changes(self) -> dict[str, Any]:
-        """What differs from the network as it was made, by kind."""
+        """What differs from the network as it was made, by kind; watching changes nothing."""
         now = self._facts()
+        watching = {item.name for item in self.network.objects if isinstance(item, MONITORS)}
         own = {name: facts for name, facts in now.items() if name in self._own}
         switched = [name for name in own if own[name]["active"] != self._own[name]["active"]]
         altered = [name for name in own if own[name] != self._own[name] and name not in switched]
         return {
-            "objects added": sorted(set(now) - set(self._own)),
+            "objects added": sorted(set(now) - set(self._own) - watching),
             "objects removed": sorted(set(self._own) - set(now)),
             "objects switched off": sorted(switched),
             "objects altered": sorted(altered),
@@ -198,8 +199,10 @@ class LiveNetwork:
                 setattr(state, variable, now.reshape(shape))
             else:
                 self.engine.values_set[name] = now
+        unfilled = set(self.circuit.model.delay_line(p)) - set(state.extra)
         for name in self.extra():
-            state.extra[name] = self.read(name)
+            if name not in unfilled:  # before the first run nothing is on its way
+                state.extra[name] = self.read(name)
 
     def _check_objects(self) -> None:
         """Refuse a network that the circuit cannot run any more."""

@@ -33,13 +33,18 @@ def offsets(collection):
     return np.asarray(collection.get_offsets())
 
 
+def laid_out(fig):
+    """The figure with everything in its place, which is all that drawing does to it."""
+    fig.draw_without_rendering()
+    return fig
+
+
 def legends(fig):
     return [*fig.legends, *(ax.get_legend() for ax in fig.axes if ax.get_legend())]
 
 
 def text_on_text(fig):
-    """Pairs of titles, axis labels and legends of a figure that lie on one another."""
-    fig.canvas.draw()
+    """Pairs of titles, axis labels and legends of a figure, laid out, that lie on one another."""
     texts = [*fig.texts, *fig.legends]  # the figure's title among them
     for ax in fig.axes:
         if ax.axison:
@@ -50,8 +55,7 @@ def text_on_text(fig):
 
 
 def hidden_by_legends(fig):
-    """How many lines, points and words lie under the legends of a figure."""
-    fig.canvas.draw()
+    """How many lines, points, bars and words lie under the legends of a figure, laid out."""
     count = 0
     for legend in legends(fig):
         for ax in fig.axes:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from matplotlib.collections import QuadMesh
@@ -10,8 +9,14 @@ from matplotlib.collections import QuadMesh
 from analysis import answers
 from circuits import CircuitParameters, ReferenceCircuit, SphereLift
 from circuits.errors import InputError
-from tests.analysis.drawing import offsets, text_on_text
+from tests.analysis.drawing import laid_out, offsets, text_on_text
 from tests.conftest import moons
+
+
+@pytest.fixture(autouse=True)
+def _coarse(monkeypatch):
+    """A grid that takes little time; what is shown on it is the same."""
+    monkeypatch.setattr(answers, "GRID", 30)
 
 
 def own_data(d, n_readouts=1, n=60, radius=0.8):
@@ -71,7 +76,7 @@ def test_the_plane_is_what_the_circuit_predicts_and_silent_where_no_tile_reaches
     image = np.ma.getdata(plane.get_array()).reshape(answers.GRID, answers.GRID)
     final = answers.FinalAnswers.of(run)
     x, y = final.axes
-    for row, column in ((3, 5), (60, 20), (90, 100)):
+    for row, column in ((1, 3), (15, 5), (22, 25)):
         expected = circuit.predict([[x[column], y[row]]])[0, 0]
         assert image[row, column] == pytest.approx(expected, abs=1e-9)
     corners = circuit.respond(np.column_stack([x, y]))
@@ -140,7 +145,7 @@ def test_every_readout_has_a_panel_up_to_six():
     ]
     for readout, ax in enumerate(panels):
         assert (drawn_points(ax)[1] == run["y"].values[:, readout]).all()
-    assert text_on_text(fig) == 0
+    assert text_on_text(laid_out(fig)) == 0
     _, many = own_data(3, n_readouts=7)
     fig = answers.figure_answers(many)
     assert sum(bool(ax.get_title()) for ax in fig.axes) == 6
@@ -152,9 +157,7 @@ def test_every_readout_has_a_panel_up_to_six():
 @pytest.mark.parametrize("d", [1, 2, 3])
 def test_nothing_overlaps(d):
     _, run = own_data(d)
-    assert text_on_text(answers.figure_answers(run)) == 0
+    assert text_on_text(laid_out(answers.figure_answers(run))) == 0
     silent = run.assign(labels=0 * run["labels"]).drop_vars("classes")
-    fig = answers.figure_answers(silent)
-    fig.canvas.draw()
+    fig = laid_out(answers.figure_answers(silent))
     assert not any(ax.get_title() for ax in fig.axes)
-    plt.close(fig)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import matplotlib.pyplot as plt
 import pytest
+from PIL import Image
 
 from analysis import kinds
 from circuits import ReferenceCircuit, SphereLift
@@ -58,6 +60,16 @@ def test_refusals_say_what_is_missing(tmp_path):
         kinds.draw(run, "fig3")
     with pytest.raises(InputError, match="animation needs W_snapshots"):
         kinds.animate(run, tmp_path / "tiles")
+
+
+def test_what_is_saved_says_what_it_shows(run, tmp_path):
+    files = kinds.save(run, "answers", tmp_path / "own")
+    assert [file.name for file in files] == ["own.png", "own.pdf"]
+    with Image.open(files[0]) as image:
+        assert image.text["Title"] == kinds.KINDS["answers"].title
+    assert not plt.get_fignums()
+    few = run.isel(snapshot=slice(2))
+    assert kinds.save(few, "animation", tmp_path / "film")[0].name == "film.gif"
 
 
 @pytest.mark.parametrize("name", kinds.KINDS)

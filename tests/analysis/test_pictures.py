@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from analysis import agreement, answers, dynamics, studies
 from circuits.errors import InputError
-from tests.analysis.drawing import hidden_by_legends, legends, text_on_text
+from tests.analysis.drawing import hidden_by_legends, laid_out, legends, text_on_text
 
 FIGURES = {
     "answers": answers.figure_answers,
@@ -22,13 +22,19 @@ FIGURES = {
     "raster": dynamics.figure_raster,
     "agreement": lambda run: agreement.figure_agreement(run, run),
     "settling error": studies.figure_settling_error_of,
+    "convergence": lambda run: studies.figure_convergence(
+        studies.convergence_study("reference", (32, 64))
+    ),
+    "stability": lambda run: studies.figure_stability_map(
+        studies.stability_map([0.1, 1.0, 10.0], [0.2, 0.5], steps=20), studies.working_points(run)
+    ),
 }
 
 
 @pytest.mark.parametrize("name", FIGURES)
 def test_figures_have_titles_and_nothing_covers_anything(run, name):
     before = dict(mpl.rcParams)
-    fig = FIGURES[name](run)
+    fig = laid_out(FIGURES[name](run))
     assert isinstance(fig, Figure)
     assert fig.get_suptitle()
     assert text_on_text(fig) == 0
@@ -39,6 +45,7 @@ def test_figures_have_titles_and_nothing_covers_anything(run, name):
 def test_a_legend_on_the_data_would_be_found(run):
     fig = dynamics.figure_learning(run)
     fig.axes[0].legend(loc="center")
+    laid_out(fig)
     assert hidden_by_legends(fig) > 0
     fig.legend(*fig.axes[2].get_legend_handles_labels(), loc="outside lower center")
     assert len(legends(fig)) == 4
@@ -56,7 +63,7 @@ def test_axes_that_count_presentations_have_whole_numbers_of_the_circuits_life(l
     # Five presentations: ticks at halves would be the first choice.
     few = later.isel(presentation=slice(5), snapshot=slice(5))
     ax = COUNTING[name](few)
-    ax.figure.canvas.draw()
+    laid_out(ax.figure)
     low, high = ax.get_xlim()
     ticks = [tick for tick in ax.get_xticks() if low <= tick <= high]
     assert len(ticks) >= 3

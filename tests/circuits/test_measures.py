@@ -55,7 +55,7 @@ def test_seeds_are_put_in_few_words():
     assert selection.in_words([]) == "unknown"
 
 
-def test_results_that_cannot_be_read_are_refused_in_a_sentence(tmp_path):
+def test_results_that_cannot_be_read_are_refused_in_a_sentence(tmp_path, monkeypatch):
     path = results.save(xr.Dataset({"a": ("x", np.arange(3.0))}), tmp_path / "a.nc")
     with results.opened(path) as found:
         assert found["a"].values.tolist() == [0, 1, 2]
@@ -67,3 +67,10 @@ def test_results_that_cannot_be_read_are_refused_in_a_sentence(tmp_path):
         with pytest.raises(results.ResultError, match="is not a result of manifold-circuit") as e:
             read(path)
         assert "\n" not in str(e.value)
+
+    def in_many_words(*arguments, **options):
+        raise ValueError("not this\nnor that")
+
+    monkeypatch.setattr(xr, "open_dataset", in_many_words)
+    with pytest.raises(results.ResultError, match=r"\(not this\)$"):
+        results.load(path)
