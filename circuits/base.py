@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,12 +14,12 @@ from numpy.typing import ArrayLike
 
 from circuits import rules
 from circuits.dataset import Stream, make_dataset
-from circuits.errors import DivergenceError, InputError, ParameterError
+from circuits.errors import CircuitError, DivergenceError, InputError, ParameterError
 from circuits.lift import FloatArray, SphereLift, as_labels, as_points, distinct_rows
 from circuits.model import CircuitModel
 from circuits.parameters import CircuitParameters, format_seconds
 from circuits.progress import Progress, reporting
-from circuits.state import CircuitState, Task
+from circuits.state import CircuitState, Task, empty_state
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -84,7 +84,10 @@ class Circuit(ABC):
         sizes = [(p.n_tiles, "tile"), (p.n_interneurons, "interneuron"), (p.n_readouts, "readout")]
         sizes.append((self.lift.n_coordinates, "coordinate"))
         counts = ", ".join(f"{n} {noun}{'s' * (n != 1)}" for n, noun in sizes)
-        changed = f", changed: {', '.join(self.changes())}" if self.changes() else ""
+        changed = ""
+        with suppress(CircuitError):  # what cannot run can still be printed
+            changed = ", ".join(self.changes())
+        changed = f", changed: {changed}" if changed else ""
         return (
             f"<{type(self).__name__}: {counts}, engine {self.engine}, "
             f"{seen} presentations learned{changed}>"
@@ -111,12 +114,9 @@ class Circuit(ABC):
 
     @state.setter
     def state(self, state: CircuitState) -> None:
-        p, n = self.parameters, self.lift.n_inputs
-        m, k, r = p.n_tiles, p.n_interneurons, p.n_readouts
-        shapes = {"W": (m, n), "b": (m,), "w": (r, m), "h": (m,), "u": (k,), "V": (k, m)}
-        for name, shape in shapes.items():
-            if np.shape(getattr(state, name)) != shape:
-                found = np.shape(getattr(state, name))
+        for name, zeros in vars(empty_state(self)).items():
+            shape, found = np.shape(zeros), np.shape(getattr(state, name))
+            if found != shape:
                 raise InputError(f"the state's {name} must have the shape {shape}, got {found}")
         self._keep(state.copy())
 

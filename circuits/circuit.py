@@ -72,7 +72,7 @@ class ManifoldCircuit(Circuit):
     @property
     def values_set(self) -> dict[str, FloatArray]:
         """Parameters that were set on the network, as "group.variable"."""
-        return dict(self._engine.values_set)
+        return self._engine.current_values_set()
 
     def changes(self) -> dict[str, Any]:
         """What differs from the paper's circuit, besides parameters: empty if nothing does."""

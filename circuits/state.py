@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from circuits.lift import FloatArray
+
+if TYPE_CHECKING:
+    from circuits.base import Circuit
 
 
 @dataclasses.dataclass
@@ -35,6 +38,15 @@ class CircuitState:
         }
         extra = {name: np.copy(value) for name, value in self.extra.items()}
         return dataclasses.replace(self, **arrays, extra=extra)
+
+
+def empty_state(circuit: Circuit) -> CircuitState:
+    """A state of zeros: that of a circuit which has none yet."""
+    p, n = circuit.parameters, circuit.lift.n_inputs
+    m, k, r = p.n_tiles, p.n_interneurons, p.n_readouts
+    shapes = {"W": (m, n), "b": (m,), "w": (r, m), "h": (m,), "u": (k,), "V": (k, m)}
+    arrays: dict[str, Any] = {name: np.zeros(shape) for name, shape in shapes.items()}
+    return CircuitState(**arrays)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -132,7 +132,8 @@ def class_mapping(columns: list[Names]) -> dict[str, int]:
     if len(names) != 2:
         some = ", ".join(names[:FEW]) + (", ..." if len(names) > FEW else "")
         raise InputError(
-            f"labels must be of two classes (or -1, 0 and +1), but there "
+            "labels, and classes to score them by, must name the same two classes (or be -1, 0 "
+            f"and +1), but there "
             f"{'is 1' if len(names) == 1 else f'are {len(names)}'}: {some}"
         )
     return {names[0]: -1, names[1]: 1}

@@ -81,6 +81,9 @@ def _summary(view: View) -> Table:
         ("Time", "; ".join(text.rstrip(", ") for text in clocks)),
         ("Simulator", f"Brian2 {metadata.version('brian2')}"),
     ]
+    if changes := view.circuit.changes():
+        text = "; ".join(f"{name}: {value}" for name, value in changes.items())
+        rows.insert(0, ("Changed from the paper's circuit", text))
     return Table("A. Model summary", ("Aspect", "Description"), tuple(rows))
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from circuits.engines.streams import initial_values
 from circuits.lift import FloatArray
-from circuits.state import CircuitState, Task
+from circuits.state import CircuitState, Task, empty_state
 
 if TYPE_CHECKING:
     from brian2 import Network
@@ -68,7 +68,9 @@ class Engine(ABC):
     def changes(self) -> dict[str, Any]:
         """What the user has done to the network, to be stored with results."""
         found: dict[str, Any] = {
-            "values set": {name: value.tolist() for name, value in self.values_set.items()}
+            "values set": {
+                name: value.tolist() for name, value in self.current_values_set().items()
+            }
         }
         if self.circuit.extend is not None:
             found["extend"] = getattr(self.circuit.extend, "__qualname__", "a function")
@@ -80,6 +82,12 @@ class Engine(ABC):
         """Let values that the user has set on the network take effect, on ``state`` or for good."""
         if self.has_network:
             self.live.take_changes(state)
+
+    def current_values_set(self) -> dict[str, FloatArray]:
+        """Parameters that the user has set on the network so far."""
+        if self._live is not None:
+            self._live.take_changes(empty_state(self.circuit))
+        return dict(self.values_set)
 
     def values(self, state: CircuitState, task: Task) -> dict[str, dict[str, Any]]:
         """The network's variables at the start of a stream."""

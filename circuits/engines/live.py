@@ -22,7 +22,7 @@ from circuits.engines.streams import COMPUTED, FINAL, GROUPS, initial_values
 from circuits.errors import EngineError, InputError
 from circuits.lift import FloatArray
 from circuits.network import build_network
-from circuits.state import CircuitState, Task
+from circuits.state import CircuitState, Task, empty_state
 
 if TYPE_CHECKING:
     from circuits.engines.engine import Engine
@@ -112,7 +112,7 @@ class LiveNetwork:
             False,
             lambda done: None,
         )
-        shown = state.copy() if state is not None else _nothing(circuit)
+        shown = state.copy() if state is not None else empty_state(circuit)
         values = initial_values(circuit, shown, idle, self.engine.values_set)
         for name, group in FINAL.items():
             value = getattr(shown, name)
@@ -255,20 +255,6 @@ class LiveNetwork:
 
 def _computed(name: str) -> tuple[str, ...]:
     return COMPUTED.get(name.partition(".")[0], ())
-
-
-def _nothing(circuit: Any) -> CircuitState:
-    """A state of zeros, for a circuit that has none yet."""
-    p, n = circuit.parameters, circuit.lift.n_inputs
-    m, k, r = p.n_tiles, p.n_interneurons, p.n_readouts
-    return CircuitState(
-        W=np.zeros((m, n)),
-        b=np.zeros(m),
-        w=np.zeros((r, m)),
-        h=np.zeros(m),
-        u=np.zeros(k),
-        V=np.zeros((k, m)),
-    )
 
 
 def _kept(variable: ArrayVariable) -> Any:

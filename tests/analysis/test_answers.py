@@ -103,12 +103,15 @@ def test_places_outside_the_lift_are_left_white():
 
 def test_a_changed_model_and_missing_weights_have_no_plane():
     _, run = own_data(2)
-    for other in (run.assign_attrs(model="a rule of my own"), run.drop_vars("b")):
+    for other in (
+        run.assign_attrs(model_changes='{"inhibitory": "of my own"}'),
+        run.drop_vars("b"),
+    ):
         ax = answers.plot_answers(other)
         assert not planes(ax)
         assert "at the end" not in ax.get_title()
         assert len(drawn_points(ax)[0]) == 60
-    assert planes(answers.plot_answers(run.assign_attrs(model="")))
+    assert planes(answers.plot_answers(run.assign_attrs(model_changes='{"bias": "of my own"}')))
 
 
 def test_the_title_says_the_accuracy_where_classes_are_known():

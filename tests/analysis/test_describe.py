@@ -244,7 +244,7 @@ def test_changed_parameters_show_up():
     assert start["excitatory", "eta"] == "0.0625"
     assert start["excitatory", "gain"] == "17.5"
     assert start["readout", "mu"] == "30, 10"
-    assert start["classifier", "rate"] == "0.125"
+    assert start["classifier", "constant_rate"] == "0.125"
     assert start["classifier", "running"] == start["inputs", "reset"] == "0"
 
 
@@ -265,10 +265,45 @@ def test_values_at_the_start_are_those_of_a_run(ran):
     circuit, before, _ = ran
     rows = columns(table(before, "D1"), "Object", "Equation", "At the start")
     for group, name, value in rows:
-        if name in ("h_rest", "u_rest", "gain", "sqrt_alpha", "eta", "mu", "running", "rate"):
+        if name in (
+            "h_rest",
+            "u_rest",
+            "gain",
+            "sqrt_alpha",
+            "eta",
+            "mu",
+            "running",
+            "constant_rate",
+        ):
             held = np.unique(circuit.network[group].variables[name].get_value())
             shown = np.unique([float(number) for number in value.split(", ")])
             np.testing.assert_allclose(shown, held, rtol=1e-5)  # six digits are shown
+
+
+def test_a_changed_circuit_says_what_was_changed():
+    from brian2 import ms
+
+    from circuits import CircuitModel
+
+    model = CircuitModel(
+        feedforward="W += eta_post*h_post*(x_pre - h_post*W)",
+        delay="1 ms",
+        connections={"classifier": [[1, 0, 1, 1, 1, 1, 1]]},
+    )
+    circuit = ManifoldCircuit(
+        CircuitParameters(n_tiles=7, n_interneurons=2), LIFT, "numpy", model=model
+    )
+    circuit.network["excitatory"].tau_h = 33 * ms
+    found = tables(circuit)
+    summary = dict(table(found, "A").rows)
+    for word in ("h_post*W", "'1011111'", "1 ms", "'excitatory.tau_h': [0.033]"):
+        assert word in summary["Changed from the paper's circuit"]
+    assert "classifier: excitatory to readout, 6 of 7 pairs" in summary["Connectivity"]
+    start = {
+        row[:2]: row[2] for row in columns(table(found, "D1"), "Object", "Equation", "At the start")
+    }
+    assert start["excitatory", "tau_h"] == "33 ms"
+    assert ("excitatory", "h_past_1") in start
 
 
 def test_every_parameter_is_there_and_explained(described, found):
