@@ -7,11 +7,12 @@ BIN := $(VENV)/bin
 CHOSEN := $(shell $(PYTHON) -c 'import re, sys; print(re.sub(r"\W", "_", sys.version.split()[0] + sys.base_prefix))')
 RUNTIME := $(VENV)/.runtime-$(CHOSEN)
 TOOLS := $(VENV)/.tools-$(CHOSEN)
+DOCUMENTING := $(VENV)/.documenting-$(CHOSEN)
 # Compiling every module of every dependency takes longer than all the rest of the set-up; those
 # that are used are compiled when they are first imported.
 INSTALL := $(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check --no-compile -c constraints.txt
 
-.PHONY: setup demo test lint bench reproduce readme clean
+.PHONY: setup demo test lint docs bench reproduce readme clean
 
 setup: $(TOOLS)
 
@@ -36,15 +37,23 @@ lint: $(TOOLS)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+# The pages of docs/ and the reference from the docstrings, as HTML; a warning is an error.
+docs: $(DOCUMENTING)
+	$(BIN)/python -m sphinx -q -W --keep-going -d build/doctrees docs build/docs
+
+$(DOCUMENTING): $(TOOLS)
+	$(INSTALL) -e '.[docs]'
+	touch $@
+
 bench: $(TOOLS)
 	$(BIN)/manifold-circuit bench
 
 reproduce: $(RUNTIME)
 	$(BIN)/manifold-circuit reproduce
 
-# The tables in README.md, from full runs of both.
+# The tables in README.md and docs/, from full runs of both.
 readme: reproduce bench
 	$(BIN)/python -m simulations.readme
 
 clean:
-	rm -rf $(VENV) $(VENV)-3.* results .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-3.* results build docs/api .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 class ManifoldCircuit(Circuit):
     """The paper's network as Brian2 groups and synapses.
 
+    What it is asked to do (``run``, ``predict``, ``respond``, ...) is in `circuits.base.Circuit`.
+
     Parameters
     ----------
     parameters, lift

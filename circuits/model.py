@@ -1,11 +1,12 @@
 """The model as a value: equations, learning rules, connections, delay and order of events.
 
-from dataclasses import replace
-from circuits import CircuitModel, ManifoldCircuit
-from circuits.rules import Rule
+For example, a leak in the excitatory cells:
 
-leaky = Rule("dh/dt = (gain*(drive - sqrt_alpha*b - inhibition) - 0.1*h)/tau_h : 1")
-circuit = ManifoldCircuit(parameters, lift, model=CircuitModel(excitatory=leaky))
+    from circuits import CircuitModel, ManifoldCircuit
+    from circuits.rules import Rule
+
+    leaky = Rule("dh/dt = (gain*(drive - sqrt_alpha*b - inhibition) - 0.1*h)/tau_h : 1")
+    circuit = ManifoldCircuit(parameters, lift, model=CircuitModel(excitatory=leaky))
 """
 
 from __future__ import annotations
