@@ -7,6 +7,7 @@ changed; after it the objects show what the stream has done.
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -25,6 +26,7 @@ from circuits.network import build_network
 from circuits.state import CircuitState, Task, empty_state
 
 if TYPE_CHECKING:
+    from circuits.circuit import ManifoldCircuit
     from circuits.engines.engine import Engine
 
 
@@ -32,7 +34,7 @@ class LiveNetwork:
     """A circuit's network, what is the circuit's in it, and what it showed last."""
 
     def __init__(self, engine: Engine) -> None:
-        self.engine, self.circuit = engine, engine.circuit
+        self._engine = weakref.ref(engine)  # which owns this
         with using(target=engine.target):
             self.network = build_network(self.circuit, CHUNK)
         self._own = self._made = self._facts()
@@ -56,6 +58,18 @@ class LiveNetwork:
 
     def _facts(self) -> dict[str, dict[str, Any]]:
         return {item.name: _facts(item) for item in self.network.sorted_objects}
+
+    @property
+    def engine(self) -> Engine:
+        """The engine that runs the network."""
+        engine = self._engine()
+        assert engine is not None
+        return engine
+
+    @property
+    def circuit(self) -> ManifoldCircuit:
+        """The circuit whose network this is."""
+        return self.engine.circuit
 
     # What is in the network
 
@@ -151,13 +165,10 @@ class LiveNetwork:
                 if not variable.read_only or variable.name in CARRIED:
                     variable.set_value(value)
             elif isinstance(variable, DynamicArrayVariable):
-                had = np.array(variable.get_value())
-                if variable.ndim == 2:
-                    value = value.reshape(-1, had.shape[1])
-                    variable.resize((len(had) + len(value), had.shape[1]))
-                else:
-                    variable.resize(len(had) + len(value))
-                variable.get_value()[len(had) :] = value
+                had, *width = variable.get_value().shape
+                value = value.reshape(-1, *width)
+                variable.resize((had + len(value), *width) if width else had + len(value))
+                variable.get_value()[had:] = value
             elif variable.name in ("N", "count"):
                 variable.set_value(variable.get_value() + value)
 
