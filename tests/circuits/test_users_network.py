@@ -32,6 +32,7 @@ CLOSE = 1e-10
 pytestmark = [
     pytest.mark.filterwarnings("ignore::circuits.errors.UnsettledWarning"),
     pytest.mark.parametrize("engine", ENGINES),
+    pytest.mark.usefixtures("quick_cython"),
 ]
 
 
