@@ -90,7 +90,7 @@ class LiveNetwork:
 
     def extra(self) -> list[str]:
         """Variables that the model or the user adds to the circuit's own groups."""
-        managed = set(self._shown)
+        managed = set(self._managed(empty_state(self.circuit)))
         groups = [self.network[name] for name in GROUPS]
         return [
             name
@@ -117,17 +117,9 @@ class LiveNetwork:
     def show(self, state: CircuitState | None) -> None:
         """Show the parameters and, if there is one, the state; remember what was shown."""
         circuit = self.circuit
-        p = circuit.parameters
-        idle = Task(
-            np.zeros((1, circuit.lift.n_inputs)),
-            np.zeros((1, p.n_readouts)),
-            True,
-            (),
-            False,
-            lambda done: None,
-        )
         shown = state.copy() if state is not None else empty_state(circuit)
-        values = initial_values(circuit, shown, idle, self.engine.values_set)
+        values = self._idle_values(shown)
+        managed = self._managed(shown)
         for name, group in FINAL.items():
             value = getattr(shown, name)
             values[group][name] = (
@@ -137,8 +129,20 @@ class LiveNetwork:
             for name in computed:
                 values[group].pop(name, None)
         self.write(values)
+        self._remember(name for name in managed if name.split(".")[1] not in _computed(name))
+
+    def _idle_values(self, state: CircuitState) -> dict[str, dict[str, Any]]:
+        """What the engines set at the start of a stream, for one that shows nothing."""
+        circuit = self.circuit
+        x, z = np.zeros((1, circuit.lift.n_inputs)), np.zeros((1, circuit.parameters.n_readouts))
+        idle = Task(x, z, True, (), False, lambda done: None)
+        return initial_values(circuit, state, idle, self.engine.values_set)
+
+    def _managed(self, state: CircuitState) -> list[str]:
+        """Variables whose values are the circuit's parameters and state."""
+        values = self._idle_values(state)  # fills in what is on its way, which is extra
         names = [f"{group}.{name}" for group, named in values.items() for name in named]
-        self._remember(name for name in names if name not in shown.extra)
+        return [name for name in names if name not in state.extra]
 
     def write(self, values: dict[str, dict[str, Any]]) -> None:
         """Set variables, by group and name, in SI units."""

@@ -201,11 +201,11 @@ class StandaloneEngine(Engine):
 
 @lru_cache
 def _code_digest() -> str:
-    """A digest of the sources that shape generated code."""
+    """A digest of the sources that shape programs and what is said of them."""
     here = Path(__file__).parent
     digest = hashlib.sha256()
-    sources = [here.parent / "network.py", here.parent / "rules.py", here / "codegen.py"]
-    for path in [*sources, Path(__file__), *sorted((here / "templates").iterdir())]:
+    sources = [here.parent / "network.py", here.parent / "rules.py", *sorted(here.glob("*.py"))]
+    for path in [*sources, *sorted((here / "templates").iterdir())]:
         if path.is_file():
             digest.update(path.read_bytes())
     return digest.hexdigest()

@@ -109,6 +109,21 @@ def test_variables_that_a_model_adds_go_on_from_run_to_run(engine):
     assert (before.extra["excitatory.a"] > 0).any()
 
 
+@pytest.mark.parametrize("engine", ["numpy", "cpp_standalone"])
+def test_a_state_takes_no_parameters_along(engine):
+    """A state that goes from one circuit to another goes on with the other's parameters."""
+    first = ManifoldCircuit(PARAMETERS, LIFT, engine)
+    first.run(POINTS[:12], LABELS[:12])
+    assert first.state.extra == {}
+    other = PARAMETERS.replace(readout_rate=0.25, learning_rate=0.1, tau_h="16 ms", mu=3.0)
+    circuits = ManifoldCircuit(other, LIFT, engine), ReferenceCircuit(other, LIFT)
+    for circuit in circuits:
+        circuit.state = first.state
+    run, expected = (circuit.run(POINTS[12:], LABELS[12:]) for circuit in circuits)
+    for name in ("h", "y", "W", "b", "w"):
+        assert np.abs(run[name].values - expected[name].values).max() <= 1e-10, name
+
+
 def test_delays_of_no_steps_are_no_delays():
     """A delay shorter than half a step rounds to none, and the paper's circuit results."""
     run, plain = (
