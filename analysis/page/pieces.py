@@ -61,8 +61,22 @@ def _plural(count: int, noun: str) -> str:
     return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
-def claims_table(claims: Sequence[Claim]) -> tuple[str, Table]:
-    """How many claims hold, in a sentence, and each with its verdict."""
+def claims_table(claims: Sequence[Claim]) -> tuple[str, Table, Table | None]:
+    """How many claims hold, in a sentence; each with its verdict; and, where claims have a short
+    figure as well, the long ones."""
+    long = None
+    if all(claim.get("short") for claim in claims):
+        names = ("experiment", "claim", "figure")
+        figures = (tuple(_claim_cell(claim.get(name)) for name in names) for claim in claims)
+        long = Table("All figures", ("Experiment", "Claim", "Found here"), tuple(figures))
+        claims = [
+            {
+                "figure" if name == "short" else name: claim[name]
+                for name in claim
+                if name != "figure"
+            }
+            for claim in claims
+        ]
     # What an experiment adds to a claim (a measured value, say) gets a column of its own.
     columns = {
         name: heading
@@ -83,7 +97,8 @@ def claims_table(claims: Sequence[Claim]) -> tuple[str, Table]:
         f"{count} {COUNTED[verdict][count != 1]}" for verdict, count in counts.items() if count
     )
     sentence = f"Of {_plural(len(claims), 'claim')}, {text}."
-    return sentence, Table("Claims of the paper", ("Verdict", *columns.values()), tuple(rows))
+    table = Table("Claims of the paper", ("Verdict", *columns.values()), tuple(rows))
+    return sentence, table, long
 
 
 def _verdict(holds: Any) -> Verdict:

@@ -94,7 +94,7 @@ def test_claims_of_a_result_that_are_none_are_left_out(tmp_path, text):
     ],
 )
 def test_verdicts_are_counted(verdicts, sentence):
-    found, table = pieces.claims_table([{"claim": "c", "holds": holds} for holds in verdicts])
+    found, table, _ = pieces.claims_table([{"claim": "c", "holds": holds} for holds in verdicts])
     assert found == sentence
     shown = {True: "✓ holds", False: "✗ does not hold", None: "– not decided at this size"}
     assert [row[0] for row in table.rows] == [shown[holds] for holds in verdicts]
@@ -114,3 +114,17 @@ def test_experiments_stand_in_the_papers_order(tmp_path):
         put(tmp_path, f"{name}.nc", experiment=name)
     found = [result.experiment for result in read(tmp_path)]
     assert found == ["tiling-arcs", "two-moons", "label-diffusion", "aviary", "zoo"]
+
+
+def test_short_figures_stand_in_the_table_and_long_ones_below_it():
+    claims = [
+        {"experiment": "e", "claim": c, "short": f"short {c}", "figure": f"long {c}", "holds": True}
+        for c in "ab"
+    ]
+    _, table, long = pieces.claims_table(claims)
+    assert [row[-1] for row in table.rows] == ["short a", "short b"]
+    assert long is not None
+    assert [row[-1] for row in long.rows] == ["long a", "long b"]
+    _, table, long = pieces.claims_table([claims[0], {**claims[1], "short": ""}])
+    assert long is None  # where one has no short figure all show the long one
+    assert "long a" in table.rows[0]
