@@ -252,6 +252,21 @@ def test_quick_benchmark(tmp_path, monkeypatch):
     assert (tmp_path / "bench.png").exists()
 
 
+@pytest.mark.parametrize("engine", ["numpy", "cpp_standalone", "reference"])
+def test_a_timing_leaves_the_circuit_as_it_was(engine):
+    from simulations import bench
+    from simulations.datasets import MOONS_LIFT
+    from simulations.experiments.experiment import make_circuit
+
+    parameters, centers = bench.make_case(6, 2)
+    circuit = make_circuit(engine, parameters, MOONS_LIFT, centers)
+    before = circuit.state
+    for _ in range(2):  # the second starts where the first left the network
+        assert bench.seconds(circuit, circuit._advance, 3) > 0
+    for name in ("W", "b", "w", "h", "u", "V"):
+        assert (getattr(circuit.state, name) == getattr(before, name)).all(), name
+
+
 def small(*arguments):
     """Options that make the square experiment quick."""
     return [*arguments, "--engine", "exact", "--set", "n_points=200", "--set", "label_after=50"]
