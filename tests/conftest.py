@@ -32,7 +32,10 @@ def quick_collection() -> None:
 
 @pytest.fixture
 def quick_cython():
-    """Brian2's Cython modules without optimising them: half the time to compile some twenty."""
+    """Brian2's Cython modules without optimising them: half the time to compile some twenty.
+
+    `test_agreement.py` has them as users do.
+    """
     from brian2 import prefs
 
     with pytest.MonkeyPatch.context() as patch:

@@ -18,7 +18,6 @@ pytestmark = pytest.mark.filterwarnings("ignore::circuits.errors.UnsettledWarnin
 LIFT = SphereLift(center=(0.5, 0.25), radius=3.0)
 
 
-@pytest.mark.usefixtures("quick_cython")
 @pytest.mark.parametrize("engine", ENGINES)
 def test_every_step_of_25_presentations(engine):
     parameters = CircuitParameters(
