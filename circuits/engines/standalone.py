@@ -58,19 +58,13 @@ class StandaloneEngine(Engine):
 
     def advance(self, state: CircuitState, task: Task) -> dict[str, FloatArray]:
         """One start of the program for the chunk."""
-        values = {
-            f"{group}.{name}": value
-            for group, named in self.values(state, task).items()
-            for name, value in named.items()
-        }
-        if self.has_network:
-            # All there is goes on where it stopped, whoever made it.
-            for name, value in values.items():
-                group, _, variable = name.partition(".")
-                self.live.network[group].variables[variable].set_value(value)
+        start = self.values(state, task)
         build, _ = self._build(task.record, task.snapshots)
         manifest = build.manifest
+        values = {f"{group}.{name}": start[group][name] for group in start for name in start[group]}
         if self.has_network:
+            # All there is goes on where it stopped, whoever made it.
+            self.live.write(start)
             values = {
                 name: np.array(variable.get_value())
                 for name, variable in self._variables()

@@ -486,8 +486,12 @@ def test_names_that_brian2_cannot_find(engine):
 
 
 def test_an_interrupted_run_rolls_users_objects_back(engine, monkeypatch):
-    """The stream goes through the engine in pieces; the interrupt comes after the second."""
-    from brian2 import NeuronGroup, StateMonitor
+    """The stream goes through the engine in pieces; the interrupt comes after the second.
+
+    A cell fires on every step, and its spikes arrive seven steps later: whatever is cut or undone,
+    all but the last seven have arrived at the end.
+    """
+    from brian2 import NeuronGroup, StateMonitor, Synapses
 
     monkeypatch.setattr("circuits.base.CHUNK", 6)
     circuit = ManifoldCircuit(PARAMETERS, LIFT, engine)
@@ -495,7 +499,12 @@ def test_an_interrupted_run_rolls_users_objects_back(engine, monkeypatch):
     counting = NeuronGroup(1, "n : 1", clock=tiles.clock, name="counting")
     counting.run_regularly("n += 1", clock=tiles.clock, name="count")
     monitor = StateMonitor(tiles, "h", record=[0, 3], when="end", name="every_step")
-    circuit.network.add(counting, monitor)
+    firing = NeuronGroup(1, "v = 1 : 1", threshold="v > 0", clock=tiles.clock, name="firing")
+    arriving = NeuronGroup(1, "received : 1", clock=tiles.clock, name="arriving")
+    delay = 7 * PARAMETERS.dt
+    way = Synapses(firing, arriving, on_pre="received_post += 1", delay=delay, clock=tiles.clock)
+    way.connect()
+    circuit.network.add(counting, monitor, firing, arriving, way)
 
     def interrupt(done, total):
         if done >= 12:
@@ -512,6 +521,7 @@ def test_an_interrupted_run_rolls_users_objects_back(engine, monkeypatch):
     trace = expected["h_trace"].values.reshape(30 * STEPS, -1)[:, [0, 3]]
     assert np.abs(monitor.h.T - trace).max() <= CLOSE
     assert counting.n[0] == 30 * STEPS
+    assert arriving.received[0] == 30 * STEPS - 7
 
 
 def watch_readout(network):
