@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,8 @@ from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 from matplotlib.legend import Legend
 from matplotlib.ticker import MaxNLocator
+
+from circuits import files
 
 STYLE = Path(__file__).with_name("manifold.mplstyle")
 
@@ -65,13 +68,14 @@ def save_figure(
         # Without a date the same results give the same file.
         "pdf": {"Title": title, "Subject": text, "CreationDate": None},
     }
-    path.parent.mkdir(parents=True, exist_ok=True)
-    files = []
+    written = []
     with figure_style():
         for suffix in formats:
             known = metadata.get(suffix, {})
             # What is None is left out; only a date that is None has a meaning.
             kept = {k: v for k, v in known.items() if v is not None or k == "CreationDate"}
-            files.append(path.with_name(f"{path.name}.{suffix}"))
-            figure.savefig(files[-1], metadata=kept or None)
-    return files
+            content = BytesIO()
+            figure.savefig(content, format=suffix, metadata=kept or None)
+            file = path.with_name(f"{path.name}.{suffix}")
+            written.append(files.write(file, content.getvalue()))
+    return written

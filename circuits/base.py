@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from circuits import rules
-from circuits.dataset import Stream, make_dataset
+from circuits.dataset import Stream, make_dataset, warn_if_unsettled
 from circuits.errors import CircuitError, DivergenceError, InputError, ParameterError
 from circuits.lift import FloatArray, SphereLift, as_labels, as_points, distinct_rows
 from circuits.model import CircuitModel
@@ -181,7 +181,8 @@ class Circuit(ABC):
     def predict(self, points: ArrayLike, *, progress: bool | Progress = False) -> FloatArray:
         """Readout rates (T, r) for points, with frozen weights and silent labels.
 
-        The circuit settles on every point as in a run, and is left as it was.
+        The circuit settles on every point as in a run, and is left as it was. An
+        `UnsettledWarning` says how many points did not settle, if they are many.
         """
         return self._respond(points, progress)["y"]
 
@@ -198,6 +199,7 @@ class Circuit(ABC):
             arrays = self._present(state, self.lift(points), z, False, (), None, report)
         before.shown = state.shown
         self._keep(before)
+        warn_if_unsettled(arrays["change"], self)
         return arrays
 
     @abstractmethod

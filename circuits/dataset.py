@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from circuits.errors import UnsettledWarning
+from circuits.errors import LostLabelWarning, UnsettledWarning
 from circuits.lift import FloatArray
 
 if TYPE_CHECKING:
@@ -101,8 +101,9 @@ def make_dataset(
         shown = np.arange(count)
         kept = shown[(first + shown + 1) % stream.snapshot_every == 0]
         data["snapshot_presentation"] = (("snapshot",), kept)
-    unsettled = float((arrays["change"] > SETTLED_CHANGE).mean())
-    _warn_if_unsettled(unsettled, count, circuit)
+    warn_if_unsettled(arrays["change"], circuit)
+    lost = int((stream.labels.any(axis=1) & ~data["covered"][1]).sum())
+    _warn_if_lost(lost, int(stream.labels.any(axis=1).sum()), circuit)
     attributes = {
         "engine": circuit.engine,
         "parameters": json.dumps(circuit.parameters.as_dict()),
@@ -112,8 +113,9 @@ def make_dataset(
         "alpha": circuit.alpha,
         "gain": circuit.gain,
         "first_presentation": first,
-        "unsettled_share": unsettled,
+        "unsettled_share": float((arrays["change"] > SETTLED_CHANGE).mean()),
         "uncovered_share": float((~data["covered"][1]).mean()),
+        "lost_labels": lost,
         "versions": json.dumps(versions()),
     }
     described = {
@@ -152,13 +154,27 @@ def _coordinates(data: dict[str, Any], first: int, dt: float) -> dict[str, Any]:
     }
 
 
-def _warn_if_unsettled(share: float, count: int, circuit: Circuit) -> None:
-    if share > UNSETTLED_SHARE:
+def warn_if_unsettled(change: FloatArray, circuit: Circuit) -> None:
+    """Warn, where a caller's caller was called, if much of what was presented had not settled."""
+    unsettled = int((change > SETTLED_CHANGE).sum())
+    if unsettled > UNSETTLED_SHARE * len(change):
         warnings.warn(
-            f"{share:.0%} of {count} presentations were still moving at their last step (relative "
-            f"change above {SETTLED_CHANGE:g}): raise steps_per_presentation (now "
-            f"{circuit.parameters.steps_per_presentation}) or change tau_h, tau_u, tau_V",
+            f"{unsettled} of {len(change)} presentations ({unsettled / len(change):.0%}) were "
+            f"still moving at their last step (relative change above {SETTLED_CHANGE:g}): raise "
+            f"steps_per_presentation (now {circuit.parameters.steps_per_presentation}) or change "
+            "tau_h, tau_u, tau_V",
             UnsettledWarning,
+            stacklevel=4,
+        )
+
+
+def _warn_if_lost(lost: int, given: int, circuit: Circuit) -> None:
+    if lost:
+        warnings.warn(
+            f"{lost} of {given} labels came with points that no tile responded to, and taught "
+            f"nothing: raise tile_radius (now {circuit.parameters.tile_radius:g}) or n_tiles (now "
+            f"{circuit.parameters.n_tiles}), or give labels later",
+            LostLabelWarning,
             stacklevel=4,
         )
 

@@ -1,57 +1,96 @@
-"""Results on disk: NetCDF files that are either whole or not there."""
+"""Results on disk: NetCDF files that are either whole or not there.
+
+A result ends in a line with the digest of all that comes before it. One that matches its digest is
+what was written; whatever else is found goes through `circuits.foreign`.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import os
+import re
 import subprocess
-import tempfile
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import BytesIO
 from pathlib import Path
 
 import xarray as xr
 
-from circuits.errors import CircuitError
+from circuits import files, foreign
+from circuits.files import FileError
 
-
-class ResultError(CircuitError, OSError):
-    """A result that cannot be written or read."""
-
-
-UNREADABLE = (OSError, ValueError, KeyError)
-"""What reading a file that is damaged or of another kind raises."""
+SEAL = re.compile(rb"\nmanifold-circuit sha256 ([0-9a-f]{64})\n")
+SEAL_BYTES = 90
 
 
 def save(dataset: xr.Dataset, path: Path) -> Path:
     """Write a data set; until it is complete the old file, or none, stays in place."""
+    encoding = {
+        key: {"zlib": True, "complevel": 1}
+        for key in dataset.data_vars
+        if dataset[key].size > 64 and dataset[key].dtype.kind in "fiub"
+    }
+    # In memory: HDF5 that meets a full disk ends in a segmentation fault.
+    with _without_cluster():
+        content = bytes(dataset.to_netcdf(engine="h5netcdf", encoding=encoding))
+    digest = hashlib.sha256(content).hexdigest()
+    return files.write(path, content + f"\nmanifold-circuit sha256 {digest}\n".encode())
+
+
+@contextmanager
+def _without_cluster() -> Iterator[None]:
+    """Where a Dask client is active, xarray would ask the cluster for a lock on the memory."""
+    if "dask" not in sys.modules:
+        yield
+        return
+    import dask
+
+    with dask.config.set(scheduler="threads"):
+        yield
+
+
+def is_whole(path: Path) -> bool:
+    """Whether a file is a result exactly as it was written."""
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-        os.close(handle)
-        try:
-            encoding = {
-                key: {"zlib": True, "complevel": 1}
-                for key in dataset.data_vars
-                if dataset[key].size > 64
-            }
-            dataset.to_netcdf(name, engine="h5netcdf", encoding=encoding)
-            Path(name).chmod(0o644)  # mkstemp makes files that only the owner can read
-            Path(name).replace(path)
-        finally:
-            Path(name).unlink(missing_ok=True)
-    except OSError as error:
-        raise ResultError(f"cannot write {path}: {error.strerror or error}") from error
-    return path
+        return _seal_holds(path) is True
+    except OSError:
+        return False
+
+
+def _seal_holds(path: Path) -> bool | None:
+    """Whether a file matches its digest; None if it has none."""
+    size = path.stat().st_size - SEAL_BYTES
+    if size < 0 or not path.is_file():
+        return None
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        file.seek(size)
+        seal = SEAL.fullmatch(file.read())
+        if seal is None:
+            return None
+        file.seek(0)
+        while part := file.read(min(size - file.tell(), 2**20)):
+            digest.update(part)
+    return digest.hexdigest().encode() == seal[1]
 
 
 @contextmanager
 def opened(path: Path) -> Iterator[xr.Dataset]:
     """A data set that is read from disk as far as it is used, until the block ends."""
     try:
-        dataset = xr.open_dataset(path, engine="h5netcdf")
+        # What is not a file, such as a pipe, could keep its reader waiting for ever.
+        if path.exists() and not path.is_file():
+            raise FileError("it is not a file")
+        whole = _seal_holds(path)
+        if whole is False:
+            raise FileError("it was damaged or changed after it was written")
+        source = path if whole else BytesIO(foreign.read(path))
+        dataset = xr.open_dataset(source, engine="h5netcdf")
     except FileNotFoundError:
-        raise ResultError(f"there is no result file {path}") from None
-    except UNREADABLE as error:
+        raise FileError(f"there is no result file {path}") from None
+    except Exception as error:  # whatever a file of any content makes a reader raise
         raise _not_a_result(path, error) from None
     with dataset:
         yield dataset
@@ -62,13 +101,79 @@ def load(path: Path) -> xr.Dataset:
     with opened(path) as dataset:
         try:
             return dataset.load()
-        except UNREADABLE as error:  # a file may be damaged beyond its header
+        except (OSError, ValueError, KeyError) as error:
             raise _not_a_result(path, error) from None
 
 
-def _not_a_result(path: Path, error: Exception) -> ResultError:
-    reason = str(error).partition("\n")[0]
-    return ResultError(f"{path} is not a result of manifold-circuit ({reason})")
+def _not_a_result(path: Path, error: Exception) -> FileError:
+    reason = getattr(error, "strerror", None) or str(error).partition("\n")[0][:300]
+    return FileError(f"{path} is not a result of manifold-circuit ({reason})")
+
+
+def is_free(path: Path, kind: str, source: Path | None = None) -> bool:
+    """Whether a result of a kind may be written there: no file is, or an older one of its kind.
+
+    ``source`` is what the result is made from, and never written over.
+    """
+    if not os.path.lexists(path):
+        return True
+    return kind_of(path) == kind and not (source is not None and _same(path, source))
+
+
+def kind_of(path: Path) -> str | None:
+    """What kind of result a file holds: its attribute ``kind``; None if it is not a whole one."""
+    if not is_whole(path):
+        return None
+    try:
+        with opened(path) as dataset:
+            return str(dataset.attrs.get("kind", "of no kind"))
+    except FileError:
+        return None
+
+
+def make_way(path: Path, kind: str, source: Path | None = None) -> None:
+    """See that a result of a kind can be written without loss, before it is computed.
+
+    A result of another kind and what the new one is made from are refused. What is not a whole
+    result is set aside.
+    """
+    if is_free(path, kind, source):
+        return
+    if source is not None and _same(path, source):
+        raise FileError(f"{path} would be written over by what is made from it: give another --out")
+    other = kind_of(path)
+    if other is not None:
+        raise FileError(
+            f"{path} holds another kind of result ({other}, not {kind}): move it, or give another "
+            "--out"
+        )
+    set_aside(path)
+
+
+def set_aside(path: Path) -> Path:
+    """Rename a file that is not a whole result, so that it can be made again; says so."""
+    number, kept = 1, path.with_name(f"{path.name}.set-aside")
+    while os.path.lexists(kept):
+        number += 1
+        kept = path.with_name(f"{path.name}.set-aside-{number}")
+    try:
+        path.rename(kept)
+    except OSError as error:
+        raise FileError(
+            f"{path} is damaged and cannot be renamed: {error.strerror or error}"
+        ) from None
+    print(
+        f"manifold-circuit: {path} is not a whole result and is kept as {kept.name}",
+        file=sys.stderr,
+    )
+    return kept
+
+
+def _same(path: Path, source: Path) -> bool:
+    try:
+        return path.samefile(source)
+    except OSError:
+        return False
 
 
 def code_revision() -> str:

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 from tqdm import tqdm
 
-from circuits import CircuitParameters, ManifoldCircuit
+from circuits import CircuitParameters, ManifoldCircuit, files
 from circuits.base import CHUNK, Circuit
 from circuits.dataset import versions
 from circuits.engines import ENGINES, cache
@@ -322,6 +322,4 @@ def table(results: dict[str, Any]) -> str:
 
 def save(results: dict[str, Any], path: Path) -> Path:
     """Write the measurements as JSON."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(results, indent=1), encoding="utf-8")
-    return path
+    return files.write(path, json.dumps(results, indent=1))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import os
 import signal
 import sys
 from pathlib import Path
@@ -205,7 +207,7 @@ def compare(
         stream = two_moons.make_stream(
             two_moons.Settings(), seed, two_moons.TwoMoons.parameters.replace(**values)
         )
-    run_comparison(stream, engine, points, studies, out)
+    run_comparison(stream, engine, points, studies, out, data)
 
 
 @app.command()
@@ -269,7 +271,7 @@ def describe(
     Example: manifold-circuit describe --set n_tiles=200 --set n_interneurons=8
     """
     from analysis.describe import tables, to_latex, to_markdown
-    from circuits import CircuitParameters, ManifoldCircuit
+    from circuits import CircuitParameters, ManifoldCircuit, files
     from simulations.datasets import MOONS_LIFT
     from simulations.sweep import parse_changes
 
@@ -277,10 +279,8 @@ def describe(
     found = tables(ManifoldCircuit(parameters, MOONS_LIFT, "numpy"))
     text = to_markdown(found)
     print(text)
-    out.mkdir(parents=True, exist_ok=True)
     for name, content in (("model.md", text), ("model.tex", to_latex(found))):
-        (out / name).write_text(content, encoding="utf-8")
-        print(f"wrote {out / name}")
+        print(f"wrote {files.write(out / name, content)}")
 
 
 @app.command()
@@ -355,10 +355,26 @@ def main() -> None:
     """Run the command line: exit code 2 and one sentence on bad input, 130 on an interrupt."""
     # Ended politely, a command ends its programs and removes its temporary files, as on Ctrl-C.
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # file names may be any bytes
     try:
         app()
+        sys.stdout.flush()
     except CircuitError as error:
         print(f"manifold-circuit: {error}", file=sys.stderr)
+        sys.exit(2)
+    except MemoryError as error:
+        reason = str(error).partition("\n")[0] or "no more to be had"
+        print(f"manifold-circuit: out of memory ({reason}): choose less", file=sys.stderr)
+        sys.exit(2)
+    except BrokenPipeError:
+        # Whoever read our output has had enough; what Python still holds back goes nowhere.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(141)
+    except OSError as error:
+        where = f": {error.filename}" if error.filename else ""
+        print(f"manifold-circuit: {error.strerror or error}{where}", file=sys.stderr)
         sys.exit(2)
     except KeyboardInterrupt:
         print("manifold-circuit: interrupted", file=sys.stderr)

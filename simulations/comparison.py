@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import xarray as xr
 
-from circuits import CircuitParameters, ManifoldCircuit, ReferenceCircuit, results
+from circuits import CircuitParameters, ManifoldCircuit, ReferenceCircuit, files, results
 from circuits.base import RECORDABLE, Circuit
 from circuits.errors import InputError
 from circuits.lift import FloatArray
@@ -23,21 +23,33 @@ TRACED = 5
 
 
 def run_comparison(
-    stream: OwnStream | Stream, engine: str, points: int, studies: bool, out: Path
+    stream: OwnStream | Stream,
+    engine: str,
+    points: int,
+    studies: bool,
+    out: Path,
+    source: Path | None = None,
 ) -> None:
-    """Present the first ``points`` of a stream to both; print, save and plot what differs."""
+    """Present the first ``points`` of a stream to both; print, save and plot what differs.
+
+    ``source`` is the file the stream is from, if it is from one: it is not written over.
+    """
     all_labels = np.asarray(stream.labels, dtype=float)
     shown, labels = stream.points[:points], all_labels[:points]
     if len(shown) < 2:
         raise InputError(f"a comparison takes two points or more, got {len(shown)}")
     circuit = ManifoldCircuit(stream.parameters, stream.lift, engine)
+    files.require_folder(out)
+    targets = [out / f"{name}.nc" for name in ("circuit", "reference", "steps")]
+    for target in targets:
+        results.make_way(target, "compare", source)
     run, step = _present(circuit, shown, labels)
     expected, expected_step = _present(
         ReferenceCircuit(stream.parameters, stream.lift), shown, labels
     )
     saved = [
-        results.save(dataset, out / f"{name}.nc")
-        for name, dataset in (("circuit", run), ("reference", expected), ("steps", step))
+        results.save(dataset.assign_attrs(kind="compare"), target)
+        for target, dataset in zip(targets, (run, expected, step), strict=True)
     ]
 
     from analysis import agreement
@@ -60,8 +72,8 @@ def run_comparison(
     }
     if studies:
         figures |= _study_figures(run, stream.parameters)
-    files = [file for name, figure in figures.items() for file in save_figure(figure, out / name)]
-    for file in (*saved, *files):
+    drawn = [file for name, figure in figures.items() for file in save_figure(figure, out / name)]
+    for file in (*saved, *drawn):
         print(f"wrote {file}")
     print(f"'manifold-circuit plot {saved[-1]}' shows the circuit settling")
 

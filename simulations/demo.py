@@ -6,13 +6,16 @@ import sys
 import time
 from pathlib import Path
 
-from circuits import ManifoldCircuit, ReferenceCircuit, results
+from circuits import ManifoldCircuit, ReferenceCircuit, files, results
 from circuits.measures import accuracy
 from simulations.experiments import two_moons
 
 
 def run_demo(engine: str, seed: int, out: Path) -> None:
     """Run the circuit and the reference, save result and figure, print how well it went."""
+    files.require_folder(out)
+    target = out / "two-moons.nc"
+    results.make_way(target, "demo")
     stream = two_moons.make_stream(two_moons.Settings(), seed)
     circuit = ManifoldCircuit(stream.parameters, stream.lift, engine)
     print(f"preparing engine {circuit.engine}", file=sys.stderr)
@@ -21,8 +24,8 @@ def run_demo(engine: str, seed: int, out: Path) -> None:
     prepared = time.perf_counter()
     run = circuit.run(stream.points, stream.labels, snapshot_every=1, progress=True)
     seconds = time.perf_counter() - prepared
-    run = two_moons.annotate(run, stream, seed)
-    path = results.save(run, out / "two-moons.nc")
+    run = two_moons.annotate(run, stream, seed).assign_attrs(kind="demo")
+    path = results.save(run, target)
 
     reference = ReferenceCircuit(stream.parameters, stream.lift)
     expected = reference.run(stream.points, stream.labels, snapshot_every=1, progress=True)
@@ -32,7 +35,7 @@ def run_demo(engine: str, seed: int, out: Path) -> None:
     from analysis.figures.moons import figure
     from analysis.style import save_figure
 
-    files = save_figure(figure(run), out / "two-moons")
+    drawn = save_figure(figure(run), out / "two-moons")
     n_points = len(stream.points)
     share = accuracy(run["y"].to_numpy()[n_points // 2 :, 0], stream.classes[n_points // 2 :])
     differences = largest_differences(run, expected)
@@ -44,9 +47,10 @@ def run_demo(engine: str, seed: int, out: Path) -> None:
     print(f"time                 {seconds:.2f} s for {n_points} presentations")
     print(
         f"settled              {1 - run.attrs['unsettled_share']:.2%} of presentations, "
-        f"{1 - run.attrs['uncovered_share']:.2%} covered by a tile"
+        f"{1 - run.attrs['uncovered_share']:.2%} covered by a tile, "
+        f"{run.attrs['lost_labels']} labels lost"
     )
     print(f"largest difference   {differences[worst]:.1e} ({worst}) from the NumPy reference")
     print(f"predicted signs      {'all equal' if signs_agree(run, expected) else 'NOT all equal'}")
-    for file in (path, *files):
+    for file in (path, *drawn):
         print(f"wrote                {file}")

@@ -11,10 +11,12 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from circuits import results
+from circuits import files, results
+from circuits.files import FileError, readable
 from circuits.lift import FloatArray, SphereLift, as_labels, tile_radius_for
 from circuits.measures import accuracy
 from circuits.parameters import CircuitParameters
+from simulations.experiments import EXPERIMENTS
 from simulations.experiments.experiment import make_circuit
 from simulations.own_files import load_points
 
@@ -66,14 +68,31 @@ def prepare(
     )
 
 
+def target_for(path: Path, out: Path) -> Path:
+    """Where the result of a file goes: ``points.nc`` for ``points.csv``, or ``points.csv.nc`` where
+    that is taken by something else, or would be by an experiment."""
+    kind = _kind(path)
+    short, long = out / f"{path.stem}.nc", out / f"{path.name}.nc"
+    for target in (long,) if path.stem in EXPERIMENTS else (short, long):
+        if results.is_free(target, kind, path):
+            return target
+    raise FileError(f"{long} is not a result of {path} and is not written over: give another --out")
+
+
+def _kind(path: Path) -> str:
+    return f"data {readable(path.name)}"
+
+
 def run_file(path: Path, stream: OwnStream, engine: str, out: Path) -> None:
     """Present the stream, save the result, and print what happened."""
+    files.require_folder(out)
+    target = target_for(path, out)
     circuit = make_circuit(engine, stream.parameters, stream.lift)
     result = circuit.run(stream.points, stream.labels, snapshot_every=1, progress=True)
     result = annotate(result, stream).assign_attrs(
-        experiment=f"data {path.name}", code=results.code_revision()
+        experiment=_kind(path), kind=_kind(path), code=results.code_revision()
     )
-    saved = results.save(result, out / f"{path.stem}.nc")
+    saved = results.save(result, target)
     p = stream.parameters
     print(f"{len(stream.points)} points, {int((stream.labels != 0).any(axis=1).sum())} labelled")
     if stream.mapping:
@@ -83,6 +102,8 @@ def run_file(path: Path, stream: OwnStream, engine: str, out: Path) -> None:
         f"{1 - result.attrs['unsettled_share']:.2%} of presentations settled, "
         f"{1 - result.attrs['uncovered_share']:.2%} covered by a tile"
     )
+    if result.attrs["lost_labels"]:
+        print(f"{result.attrs['lost_labels']} labels lost on points that no tile responded to")
     if stream.classes is not None:
         print(score(result))
     print(f"wrote {saved}; 'manifold-circuit plot {saved}' shows it")

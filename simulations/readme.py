@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
+from circuits import files
 from circuits.errors import InputError
 from simulations.bench import table
 from simulations.experiments.claim import load_claims, long_table, short_table
@@ -40,7 +41,7 @@ def update(insertions: Iterable[Insertion]) -> None:
         except InputError as error:
             raise InputError(f"{path}: {error}") from None
     for path, text in texts.items():
-        path.write_text(text, encoding="utf-8")
+        files.write(path, text)
 
 
 def measured(reproduced: Path, benchmarked: Path) -> list[Insertion]:

@@ -8,10 +8,14 @@ configuration is not computed again.
 from __future__ import annotations
 
 import json
+import os
+import signal
+import threading
 import time
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +23,13 @@ import numpy as np
 import xarray as xr
 from tqdm import tqdm
 
-from circuits import CircuitParameters, results
+from circuits import CircuitParameters, files, results
 from circuits.dataset import versions
-from circuits.errors import InputError, UnsettledWarning
+from circuits.errors import InputError, LostLabelWarning, UnsettledWarning, shown
+from circuits.files import FileError
 from simulations.experiments import EXPERIMENTS, get_experiment
 from simulations.experiments.claim import Claim, to_json
-from simulations.experiments.experiment import Config, Report
+from simulations.experiments.experiment import Config, Report, check_engine
 
 ROUNDING = 1e-8
 """Runs that differ by less are the same but for rounding, which is another on other machines."""
@@ -32,6 +37,10 @@ ROUNDING = 1e-8
 
 CONNECT_SECONDS = 10
 """How long a Dask scheduler may take to answer."""
+
+
+PARENT_SECONDS = 1.0
+"""How often a worker looks whether its parent is still there."""
 
 
 @dataclass(frozen=True)
@@ -42,14 +51,19 @@ class Job:
     seed: int
 
 
-def config_from(values: dict[str, Any]) -> Config[Any]:
-    """A configuration from its plain values."""
+def config_from(values: Any) -> Config[Any]:
+    """A configuration from its plain values, which may come from a file of any content."""
+    wanted = {"experiment": str, "engine": str, "parameters": dict, "settings": dict}
+    if not (isinstance(values, dict) and values.keys() == wanted.keys()) or not all(
+        isinstance(values[name], kind) for name, kind in wanted.items()
+    ):
+        raise InputError(f"a configuration has {', '.join(wanted)}, this one is of another form")
     experiment = get_experiment(values["experiment"])
     return Config(
         values["experiment"],
-        values["engine"],
+        check_engine(values["engine"]),
         CircuitParameters(**values["parameters"]),
-        experiment.settings_class(**values["settings"]),
+        experiment.settings(values["settings"]),
     )
 
 
@@ -58,8 +72,9 @@ def run_job(job: Job, report: Report = lambda word: None) -> xr.Dataset:
     config = config_from(job.config)
     started = time.perf_counter()
     with warnings.catch_warnings():
-        # The share is in the result, where the tables show it; forty warnings would not help.
+        # They are counted in the result, where tables show them; forty warnings would not help.
         warnings.simplefilter("ignore", UnsettledWarning)
+        warnings.simplefilter("ignore", LostLabelWarning)
         dataset = get_experiment(config.experiment).simulate(config, job.seed, report)
     return dataset.assign_attrs(
         experiment=config.experiment,
@@ -71,7 +86,15 @@ def run_job(job: Job, report: Report = lambda word: None) -> xr.Dataset:
         seconds=time.perf_counter() - started,
         versions=json.dumps(versions()),
         code=results.code_revision(),
+        kind=f"run {config.experiment}",
+        variables=_shape_of(dataset),
     )
+
+
+def _shape_of(dataset: xr.Dataset) -> str:
+    """Names and shapes of the variables: a result that has others was tampered with."""
+    found = {str(name): list(dataset[name].shape) for name in sorted(dataset.data_vars, key=str)}
+    return json.dumps(found)
 
 
 def job_path(out: Path, experiment: str, seed: int) -> Path:
@@ -80,18 +103,38 @@ def job_path(out: Path, experiment: str, seed: int) -> Path:
 
 
 def finished(out: Path, config: Config[Any], seeds: list[int]) -> list[int]:
-    """Seeds whose results are there, whole, made from this configuration and by this code."""
-    found, code = [], results.code_revision()
+    """Seeds whose results are there, whole, made from this configuration and by this code.
+
+    What stands in a result's place and is not whole is set aside.
+    """
+    found, wanted = [], (config.fingerprint(), results.code_revision())
     for seed in seeds:
         path = job_path(out, config.experiment, seed)
-        try:
-            with xr.open_dataset(path, engine="h5netcdf") as dataset:
-                made_from = dataset.attrs.get("fingerprint"), dataset.attrs.get("code")
-                if made_from == (config.fingerprint(), code):
-                    found.append(seed)
-        except (OSError, ValueError, KeyError):
+        if not os.path.lexists(path):
             continue
+        try:
+            with results.opened(path) as dataset:
+                whole = _is_run(dataset, config.experiment, seed)
+                found += [seed] * (whole and _made_from(dataset) == wanted)
+        except FileError:
+            whole = False
+        if not whole:
+            results.set_aside(path)
     return found
+
+
+def _is_run(dataset: xr.Dataset, experiment: str, seed: int) -> bool:
+    """Whether a data set is what `run_job` made of an experiment and a seed, complete."""
+    known = dataset.attrs
+    return (
+        known.get("kind") == f"run {experiment}"
+        and known.get("variables") == _shape_of(dataset) != "{}"
+        and str(known.get("seed")) == str(seed)
+    )
+
+
+def _made_from(dataset: xr.Dataset) -> tuple[Any, Any]:
+    return dataset.attrs.get("fingerprint"), dataset.attrs.get("code")
 
 
 def run_experiment(
@@ -103,6 +146,10 @@ def run_experiment(
 ) -> tuple[xr.Dataset, list[Claim]]:
     """Run an experiment's repeats, merge them into one file, and check its claims."""
     experiment = get_experiment(config.experiment)
+    target, kind = out / f"{config.experiment}.nc", f"merged {config.experiment}"
+    files.require_folder(out / config.experiment)
+    files.clear_partial(out / config.experiment)
+    results.make_way(target, kind)
     done = finished(out, config, seeds)
     if done:
         print(f"{config.experiment}: {len(done)} of {len(seeds)} runs were finished before")
@@ -113,11 +160,9 @@ def run_experiment(
             bar.update()
     merged = merge([results.load(job_path(out, config.experiment, seed)) for seed in seeds])
     claims = [replace(claim, experiment=config.experiment) for claim in experiment.claims(merged)]
-    merged.attrs |= {
-        "claims": to_json(claims),
-        "experiment": config.experiment,
-    }
-    results.save(merged, out / f"{config.experiment}.nc")
+    merged.attrs |= {"claims": to_json(claims), "experiment": config.experiment, "kind": kind}
+    merged.attrs.pop("variables", None)
+    results.save(merged, target)
     return merged, claims
 
 
@@ -139,7 +184,26 @@ def compute(
         parallel = Parallel(
             n_jobs=jobs, return_as="generator_unordered", pre_dispatch="2*n_jobs", batch_size=1
         )
-        yield from parallel(delayed(run_job)(job) for job in todo)
+        yield from parallel(delayed(_run_in_worker)(job, os.getpid()) for job in todo)
+
+
+def _run_in_worker(job: Job, parent: int) -> xr.Dataset:
+    """`run_job` in a process that ends when its parent is gone."""
+    _follow(parent)
+    return run_job(job)
+
+
+@lru_cache
+def _follow(parent: int) -> None:
+    """Watch the parent from now on: a worker whose parent was killed would wait for ever."""
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(PARENT_SECONDS)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    if os.getppid() == parent:
+        threading.Thread(target=watch, daemon=True, name="parent").start()
 
 
 def _on_cluster(todo: list[Job], address: str) -> Iterator[xr.Dataset]:
@@ -195,20 +259,47 @@ def rerun(path: Path, out: Path) -> tuple[Path, float]:
         raise InputError(
             f"{path} does not say how it was made: only results of 'run' can be re-run"
         )
-    job = Job(json.loads(old.attrs["config"]), int(old.attrs["seed"]))
+    if not old.data_vars:
+        raise InputError(f"{path} holds no variables: there is nothing to compare a re-run with")
+    job = _job_of(path, old)
     target = job_path(out, job.config["experiment"], job.seed)
-    if target.resolve() == path.resolve():
-        raise InputError(f"{path} would be overwritten by its own repetition: give another --out")
+    results.make_way(target, f"run {job.config['experiment']}", path)
+    files.require_folder(target.parent)
     new = run_job(job)
+    return results.save(new, target), _largest_difference(old, new)
+
+
+def _job_of(path: Path, old: xr.Dataset) -> Job:
+    """The job that made a result, from its attributes, which may hold anything."""
+    try:
+        config = config_from(json.loads(old.attrs["config"]))
+    except (TypeError, ValueError, RecursionError) as error:  # our own errors are ValueErrors
+        reason = str(error).partition("\n")[0][:200]
+        raise InputError(f"{path} does not say how it was made: its config {reason}") from None
+    seed = np.asarray(old.attrs["seed"])
+    if seed.shape != () or not np.issubdtype(seed.dtype, np.integer) or not 0 <= seed < 2**32:
+        raise InputError(
+            f"{path} does not say how it was made: its seed must be a whole number from 0 to "
+            f"2^32 - 1, got {shown(old.attrs['seed'])}"
+        )
+    return Job(config.as_dict(), int(seed))
+
+
+def _largest_difference(old: xr.Dataset, new: xr.Dataset) -> float:
+    """Over all variables; infinite where one is missing, of another shape, or unknown."""
+    if _shape_of(old) != _shape_of(new):
+        return np.inf
     differences = [0.0]
     for name in old.data_vars:
         before, after = old[name].to_numpy(), new[name].to_numpy()
-        if np.issubdtype(before.dtype, np.number) and before.size:
+        if np.issubdtype(before.dtype, np.number) and np.issubdtype(after.dtype, np.number):
             unknown = np.isnan(before.astype(float))
             if (unknown != np.isnan(after.astype(float))).any():
-                differences.append(np.inf)
+                return np.inf
             differences.append(float(np.abs(after.astype(float) - before)[~unknown].max(initial=0)))
-    return results.save(new, target), max(differences)
+        elif not np.array_equal(before, after):
+            return np.inf
+    return max(differences)
 
 
 def parse_changes(items: list[str]) -> dict[str, Any]:

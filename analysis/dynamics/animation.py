@@ -14,6 +14,7 @@ from matplotlib.artist import Artist
 from analysis.dynamics.tiles import NEEDED, TileMap, add_legend, add_scale
 from analysis.kinds import require
 from analysis.style import figure_style
+from circuits import files
 from circuits.errors import InputError
 
 
@@ -33,8 +34,7 @@ def animate_tiles(
     installed. Returns the files.
     """
     require(run, NEEDED, "an animation of the tiles")
-    files = _files(Path(path))
-    files[0].parent.mkdir(parents=True, exist_ok=True)
+    targets = _targets(Path(path))
     count = run.sizes["snapshot"]
     frames = np.unique(np.linspace(0, count - 1, min(count, max_frames)).round().astype(int))
     fig = plt.figure(figsize=(6.6, 4.4), dpi=100)
@@ -52,15 +52,16 @@ def animate_tiles(
             return []
 
         film = FuncAnimation(fig, draw, frames=frames.tolist(), init_func=lambda: [])
-        for file in files:
-            writer = FFMpegWriter(fps=fps) if file.suffix == ".mp4" else PillowWriter(fps=fps)
-            film.save(file, writer=writer, dpi=100)
+        for target in targets:
+            writer = FFMpegWriter(fps=fps) if target.suffix == ".mp4" else PillowWriter(fps=fps)
+            with files.writing(target) as partial:
+                film.save(partial, writer=writer, dpi=100)
     finally:
         plt.close(fig)
-    return files
+    return targets
 
 
-def _files(path: Path) -> list[Path]:
+def _targets(path: Path) -> list[Path]:
     """What to write: the file asked for, or one of each kind that can be written."""
     if path.suffix == ".mp4" and not FFMpegWriter.isAvailable():
         raise InputError("writing .mp4 needs ffmpeg, which is not installed: choose a .gif file")

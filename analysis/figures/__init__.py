@@ -11,8 +11,9 @@ import xarray as xr
 
 from analysis.figures.captions import caption_of
 from analysis.kinds import FIGURES, Kind, lacking
-from circuits import results
+from circuits import files, results
 from circuits.errors import InputError
+from circuits.files import FileError
 from circuits.selection import first_repeat
 
 if TYPE_CHECKING:
@@ -52,8 +53,8 @@ def _opened(path: Path, experiment: str, needs: tuple[str, ...]) -> Iterator[xr.
     with ExitStack() as stack:
         try:
             result = stack.enter_context(results.opened(path))
-        except results.ResultError as error:
-            raise results.ResultError(f"{error}: {again}") from None
+        except FileError as error:
+            raise FileError(f"{error}: {again}") from None
         if absent := lacking(result, needs):
             raise InputError(
                 f"{path} holds no {absent[0]!r} and is of another version or experiment: {again} "
@@ -98,13 +99,13 @@ def save_all(directory: Path, out: Path | None = None) -> list[Path]:
     They go to ``out``, by default the folder ``figures`` within it.
     """
     out = out or directory / "figures"
-    files: list[Path] = []
+    written: list[Path] = []
     captions = []
     for name in available(directory):
-        files += save(name, directory, out)
+        written += save(name, directory, out)
         image = f"![{FIGURES[name].title}]({name}.png)"
         captions.append(f"## {name}\n\n{image}\n\n{caption(name, directory)}\n")
-    if files:
-        files.append(out / "captions.md")
-        files[-1].write_text("# Figures\n\n" + "\n".join(captions), encoding="utf-8")
-    return files
+    if written:
+        text = "# Figures\n\n" + "\n".join(captions)
+        written.append(files.write(out / "captions.md", text))
+    return written

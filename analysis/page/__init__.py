@@ -5,7 +5,6 @@ Everything in the page comes from the folder (`reading`), is put into words and 
 policy allows the scripts and the style sheet in it, by their digests, and images it contains.
 """
 
-from analysis.page.reading import ReportError
 from analysis.page.report import write_report
 
-__all__ = ["ReportError", "write_report"]
+__all__ = ["write_report"]

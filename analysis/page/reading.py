@@ -12,11 +12,12 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-from PIL import Image, UnidentifiedImageError
+from PIL import Image
 
 from analysis.kinds import FIGURES
 from circuits import results
 from circuits.errors import CircuitError
+from circuits.files import FileError, readable
 from circuits.lift import SphereLift
 from circuits.parameters import CircuitParameters
 from circuits.selection import first_repeat, seeds_of
@@ -32,10 +33,6 @@ EXPERIMENTS = [name for figure in FIGURES.values() for name in figure.experiment
 
 Claim = dict[str, Any]
 """A claim as it is stored: whether it ``holds`` (``None``: not decided), and text."""
-
-
-class ReportError(CircuitError, OSError):
-    """A folder that cannot be reported on, or a page that cannot be written."""
 
 
 @dataclass(frozen=True)
@@ -113,18 +110,18 @@ class Result:
 def read_results(directory: Path) -> tuple[list[Result], list[str]]:
     """The results in a folder, the paper's experiments first, and names of files that are none."""
     if not directory.is_dir():
-        raise ReportError(f"there is no folder {directory} to report on")
+        raise FileError(f"there is no folder {directory} to report on")
     found, unreadable = [], []
     for path in sorted([*directory.glob("*.nc"), *directory.glob("*/*.nc")], key=_natural):
-        name = path.relative_to(directory).as_posix()
+        name = readable(path.relative_to(directory).as_posix())
         try:
             with results.opened(path) as dataset:
                 found.append(_look_at(dataset, path, name))
-        except results.UNREADABLE:
+        except Exception:  # whatever a file of any content makes a reader raise
             unreadable.append(name)
     if not found:
         broken = f" ({', '.join(unreadable)} could not be read)" if unreadable else ""
-        raise ReportError(f"there is no result (a .nc file) in {directory} to report on{broken}")
+        raise FileError(f"there is no result (a .nc file) in {directory} to report on{broken}")
     return sorted(found, key=lambda result: _place(result.experiment, EXPERIMENTS)), unreadable
 
 
@@ -187,9 +184,9 @@ def _listed_claims(path: Path) -> list[Claim]:
     except FileNotFoundError:
         return []
     except (OSError, ValueError) as error:
-        raise ReportError(f"{path} cannot be read as JSON: {error}") from None
+        raise FileError(f"{path} cannot be read as JSON: {error}") from None
     if not _are_claims(claims):
-        raise ReportError(f"{path} must hold a list of claims, each an object")
+        raise FileError(f"{path} must hold a list of claims, each an object")
     return list(claims)
 
 
@@ -226,7 +223,7 @@ def _picture(file: Path) -> Picture:
         with Image.open(file) as image:
             image.load()
             (width, height), caption = image.size, str(image.info.get("Description", "")).strip()
-    except (OSError, UnidentifiedImageError, SyntaxError):
-        return Picture(file.name)
+    except Exception:  # whatever a file of any content makes a reader raise
+        return Picture(readable(file.name))
     source = f"data:image/png;base64,{base64.b64encode(data).decode()}"
-    return Picture(file.stem, source, width, height, caption)
+    return Picture(readable(file.stem), source, width, height, caption)

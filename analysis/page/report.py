@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import secrets
 from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -14,16 +13,18 @@ from analysis.describe import Code
 from analysis.page import pieces
 from analysis.page.explorer import explorer_data
 from analysis.page.reading import (
-    ReportError,
     read_claims,
     read_pictures,
     read_results,
     without_merged,
 )
+from circuits import files
+from circuits.files import FileError
 
 TEMPLATES = Path(__file__).with_name("templates")
 SCRIPTS = ("figures.js", "explorer.js")
 STYLE = "page.css"
+START = b"<!doctype html>"
 
 
 def write_report(directory: Path, out: Path | None = None) -> Path:
@@ -64,8 +65,8 @@ def write_report(directory: Path, out: Path | None = None) -> Path:
         )
     )
     out = directory / "report.html" if out is None else Path(out)
-    _write(out, page)
-    return out
+    _require_page(out)
+    return files.write(out, page.encode(errors="replace"))
 
 
 def _environment() -> Environment:
@@ -100,16 +101,14 @@ def _policy(scripts: list[Markup], style: Markup) -> str:
     )
 
 
-def _write(out: Path, page: str) -> None:
-    """Put the page in place in one go."""
-    partial = out.with_name(f".{out.name}.{secrets.token_hex(4)}")
+def _require_page(out: Path) -> None:
+    """Refuse to write over a file that is not a page."""
     try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            with partial.open("x", encoding="utf-8") as file:
-                file.write(page)
-            partial.replace(out)
-        finally:
-            partial.unlink(missing_ok=True)
+        with out.open("rb") as file:
+            is_page = file.read(len(START)).lower() == START
+    except FileNotFoundError:
+        return
     except OSError as error:
-        raise ReportError(f"cannot write {out}: {error.strerror or error}") from error
+        raise FileError(f"cannot write {out}: {error.strerror or error}") from None
+    if not is_page:
+        raise FileError(f"{out} is not a page and is not written over: give another --out")

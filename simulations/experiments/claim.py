@@ -8,6 +8,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from circuits import files
+
 UNDECIDED = "not decided at this size"
 
 
@@ -70,11 +72,10 @@ def _markdown(header: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
 
 def save_claims(claims: list[Claim], out: Path) -> list[Path]:
     """Write claims as JSON and as a Markdown table."""
-    out.mkdir(parents=True, exist_ok=True)
-    paths = [out / "claims.json", out / "claims.md"]
-    paths[0].write_text(to_json(claims, indent=1), encoding="utf-8")
-    paths[1].write_text(long_table(claims), encoding="utf-8")
-    return paths
+    return [
+        files.write(out / "claims.json", to_json(claims, indent=1)),
+        files.write(out / "claims.md", long_table(claims)),
+    ]
 
 
 def load_claims(path: Path) -> list[Claim]:

@@ -7,22 +7,25 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, Self, TypeVar
 
 import numpy as np
 import xarray as xr
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 from circuits import CircuitParameters, ManifoldCircuit, ReferenceCircuit, SphereLift
 from circuits.base import Circuit
 from circuits.engines import ENGINES
-from circuits.errors import InputError, ParameterError
+from circuits.errors import InputError, ParameterError, shown
 from circuits.lift import FloatArray
 from circuits.selection import SELECTION_SEED, reported
 from simulations.experiments.claim import Claim as Claim
 
 SOLVERS = ("reference", "exact")
 """The two NumPy solvers, by the names that stand beside those of Brian2's engines."""
+
+MOST_POINTS = 10**7
+"""A repeat is kept in memory, and this many presentations with 40 tiles take 4 GB."""
 
 Report = Callable[[str], None]
 
@@ -47,7 +50,14 @@ def make_circuit(
 class Settings(BaseModel):
     """What defines an experiment besides the circuit's parameters."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    @model_validator(mode="after")
+    def _check_sizes(self) -> Self:
+        for name, value in self:
+            if isinstance(value, int) and value > MOST_POINTS:
+                raise ValueError(f"{name} must not exceed {MOST_POINTS}, got {shown(value)}")
+        return self
 
 
 OwnSettings = TypeVar("OwnSettings", bound=Settings)
@@ -114,14 +124,18 @@ class Experiment(ABC, Generic[OwnSettings]):
             raise ParameterError(
                 f"{self.name} has no parameter {unknown[0]!r}: it has {', '.join(known)}"
             )
+        settings = self.settings(own)
+        return Config(self.name, engine, self.parameters.replace(**changes), settings)
+
+    def settings(self, values: dict[str, Any]) -> OwnSettings:
+        """The experiment's settings with some values changed, checked."""
         try:
-            settings = self.settings_class(**own)
+            return self.settings_class.model_validate(values)
         except ValidationError as error:
             first = error.errors()[0]
             place = ".".join(map(str, first["loc"]))
-            given = f"{place}: {first['msg']}, got {first['input']!r}"
+            given = f"{place}: {first['msg']}, got {shown(first['input'])}"
             raise ParameterError(given if place else first["msg"]) from None
-        return Config(self.name, engine, self.parameters.replace(**changes), settings)
 
     def _setting_names(self) -> list[str]:
         return list(self.settings_class.model_fields)

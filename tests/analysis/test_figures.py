@@ -19,7 +19,7 @@ from analysis.figures import boards as chessboards
 from analysis.figures import moons as two_moons
 from circuits import measures, selection
 from circuits.errors import CircuitError, InputError
-from circuits.results import ResultError
+from circuits.files import FileError
 from simulations.experiments import get_experiment
 from simulations.sweep import run_experiment
 from tests.analysis.drawing import hidden_by_legends, laid_out, offsets, text_on_text
@@ -322,7 +322,7 @@ def test_other_files_and_names_are_refused_in_a_sentence(results, tmp_path):
     with pytest.raises(InputError, match=r"holds no 'measured'.*run label-diffusion"):
         figures.make_figure("diffusion", tmp_path)
     path.write_bytes(b"not a result")
-    with pytest.raises(ResultError, match=r"is not a result.*run label-diffusion"):
+    with pytest.raises(FileError, match=r"is not a result.*run label-diffusion"):
         figures.make_figure("diffusion", tmp_path)
 
 

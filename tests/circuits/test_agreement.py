@@ -13,7 +13,10 @@ from circuits import CircuitParameters, ManifoldCircuit, ReferenceCircuit, Spher
 from tests.conftest import ENGINES, differences, moons, small_circuit
 
 # Agreement is not about settling.
-pytestmark = pytest.mark.filterwarnings("ignore::circuits.errors.UnsettledWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::circuits.errors.UnsettledWarning"),
+    pytest.mark.filterwarnings("ignore::circuits.errors.LostLabelWarning"),
+]
 
 LIFT = SphereLift(center=(0.5, 0.25), radius=3.0)
 

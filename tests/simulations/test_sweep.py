@@ -16,6 +16,7 @@ import xarray as xr
 
 from circuits import results
 from circuits.errors import InputError
+from circuits.files import FileError
 from simulations import sweep
 from simulations.experiments import get_experiment
 from tests.simulations.test_experiments import TINY
@@ -91,12 +92,11 @@ def test_results_are_whole_or_not_there(tmp_path, monkeypatch):
     path = tmp_path / "result.nc"
     results.save(xr.Dataset({"a": ("x", np.arange(3))}), path)
 
-    def full(self, *args, **kwargs):
-        Path(args[0]).write_bytes(b"half")
+    def full(descriptor):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(xr.Dataset, "to_netcdf", full)
-    with pytest.raises(results.ResultError, match=r"cannot write .*result.nc: No space left"):
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(FileError, match=r"cannot write .*result.nc: No space left"):
         results.save(xr.Dataset({"a": ("x", np.arange(4))}), path)
     monkeypatch.undo()
     assert results.load(path)["a"].size == 3
@@ -104,10 +104,10 @@ def test_results_are_whole_or_not_there(tmp_path, monkeypatch):
 
 
 def test_files_that_are_no_results(tmp_path):
-    with pytest.raises(results.ResultError, match="no result file"):
+    with pytest.raises(FileError, match="no result file"):
         results.load(tmp_path / "none.nc")
     (tmp_path / "text.nc").write_text("hello")
-    with pytest.raises(results.ResultError, match="not a result"):
+    with pytest.raises(FileError, match="not a result"):
         results.load(tmp_path / "text.nc")
 
 

@@ -11,9 +11,10 @@ import xarray as xr
 from markupsafe import escape
 from PIL import Image
 
-from analysis.page import ReportError, write_report
+from analysis.page import write_report
 from circuits import results
 from circuits.errors import CircuitError
+from circuits.files import FileError
 from tests.analysis.page.browser import REQUIRE, find_browser
 from tests.analysis.page.conftest import HOSTILE
 
@@ -203,7 +204,7 @@ def test_file_is_whole_or_not_there(folder, tmp_path, monkeypatch):
     assert content == (folder / "report.html").read_bytes()
     assert len(content) < 8e6
     assert content.startswith(b"<!DOCTYPE html>")
-    out.write_text("old")
+    out.write_text("<!doctype html>old")
     bare = tmp_path / "bare"
     results.save(xr.Dataset({"value": ("place", [1.0])}), bare / "one.nc")
 
@@ -211,9 +212,9 @@ def test_file_is_whole_or_not_there(folder, tmp_path, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("pathlib.Path.replace", fail)
-    with pytest.raises(ReportError, match=r"cannot write .*page\.html: No space left on device"):
+    with pytest.raises(FileError, match=r"cannot write .*page\.html: No space left on device"):
         write_report(bare, out)
-    assert out.read_text() == "old"
+    assert out.read_text() == "<!doctype html>old"
     assert list(out.parent.iterdir()) == [out]
 
 
@@ -236,7 +237,7 @@ def test_file_names_nothing_outside_itself(folder):
 def test_claims_that_are_none_are_named(run, tmp_path, claims, reason):
     results.save(run[["y"]], tmp_path / "mine.nc")
     (tmp_path / "claims.json").write_text(claims)
-    with pytest.raises(ReportError, match=reason):
+    with pytest.raises(FileError, match=reason):
         write_report(tmp_path)
 
 
