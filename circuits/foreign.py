@@ -27,8 +27,7 @@ SIGNATURE = b"\x89HDF\r\n\x1a\n"
 
 def read(path: Path) -> bytes:
     """A NetCDF file as a clean copy in memory: the same variables and attributes."""
-    if not _is_hdf5(path):
-        raise FileError("it is not a NetCDF-4 file")
+    _require_length(path)
     root = str(Path(__file__).parents[1])
     places = [root, *filter(None, [os.environ.get("PYTHONPATH")])]
     # One thread: for the others the BLAS would reserve room that counts.
@@ -52,16 +51,25 @@ def read(path: Path) -> bytes:
     raise FileError(reason)
 
 
-def _is_hdf5(path: Path) -> bool:
-    """Whether HDF5 would find its signature, which is at 0, 512, or twice as far and so on."""
+def _require_length(path: Path) -> None:
+    """Refuse what is no HDF5 file, or not as long as it says: a part is missing or overwritten."""
     with path.open("rb") as file:
-        place, size = 0, path.stat().st_size
-        while place < size:
-            file.seek(place)
-            if file.read(len(SIGNATURE)) == SIGNATURE:
-                return True
-            place = 2 * place or 512
-    return False
+        start, size = 0, path.stat().st_size
+        while start < size:  # the signature is at 0, at 512, or twice as far and so on
+            file.seek(start)
+            block = file.read(64)
+            if block.startswith(SIGNATURE):
+                break
+            start = 2 * start or 512
+        else:
+            raise FileError("it is not a NetCDF-4 file")
+    # Where the end is written, and how wide, depends on the version of this first block.
+    width, place = (block[13:14], 40) if block[8] < 2 else (block[9:10], 28)
+    if width == b"\x08" and len(block) == 64:
+        end = int.from_bytes(block[place : place + 8], "little")
+        base = int.from_bytes(block[place - 16 : place - 8], "little")
+        if size not in (end, base + end):
+            raise FileError(f"it is {size} bytes long and should be {end}: it was damaged")
 
 
 def _main(path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import os
 import signal
 import sys
 from pathlib import Path
@@ -360,7 +359,6 @@ def main() -> None:
             stream.reconfigure(errors="backslashreplace")  # file names may be any bytes
     try:
         app()
-        sys.stdout.flush()
     except CircuitError as error:
         print(f"manifold-circuit: {error}", file=sys.stderr)
         sys.exit(2)
@@ -368,10 +366,6 @@ def main() -> None:
         reason = str(error).partition("\n")[0] or "no more to be had"
         print(f"manifold-circuit: out of memory ({reason}): choose less", file=sys.stderr)
         sys.exit(2)
-    except BrokenPipeError:
-        # Whoever read our output has had enough; what Python still holds back goes nowhere.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(141)
     except OSError as error:
         where = f": {error.filename}" if error.filename else ""
         print(f"manifold-circuit: {error.strerror or error}{where}", file=sys.stderr)
