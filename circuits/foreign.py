@@ -1,19 +1,28 @@
 """Reading NetCDF files that we did not write, or that are no longer what we wrote.
 
 HDF5 trusts what it reads: a damaged file can crash it, or make it loop for ever without hearing a
-signal. So a process of its own reads the file and hands over a clean copy. What goes wrong there
+signal. So a process of its own reads the file and hands over what it found. What goes wrong there
 can be said in a sentence, and an interrupt ends it.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import resource
 import subprocess
 import sys
+from io import BytesIO
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from circuits.files import FileError
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 SECONDS = 60
 """Time of the processor that reading may take, and as much again for every 100 MB."""
@@ -25,8 +34,8 @@ MEMORY = 4 * 2**30
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
 
 
-def read(path: Path) -> bytes:
-    """A NetCDF file as a clean copy in memory: the same variables and attributes."""
+def read(path: Path) -> xr.Dataset:
+    """The variables and attributes of a NetCDF file, in memory."""
     _require_length(path)
     root = str(Path(__file__).parents[1])
     places = [root, *filter(None, [os.environ.get("PYTHONPATH")])]
@@ -35,7 +44,9 @@ def read(path: Path) -> bytes:
         "PYTHONPATH": os.pathsep.join(places),
         "OPENBLAS_NUM_THREADS": "1",
     }
-    command = [sys.executable, "-P", "-W", "ignore", "-m", "circuits.foreign", str(path)]
+    size = path.stat().st_size
+    limits = [str(SECONDS * (1 + size // 10**8)), str(MEMORY + 20 * size)]
+    command = [sys.executable, "-P", "-W", "ignore", "-m", "circuits.foreign", str(path), *limits]
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment
     ) as process:
@@ -43,12 +54,12 @@ def read(path: Path) -> bytes:
             content, complaint = process.communicate()
         except BaseException:
             process.kill()
+            process.wait()
             raise
     if process.returncode == 0:
-        return content
+        return _unpacked(content)
     lines = complaint.decode(errors="replace").strip().splitlines()
-    reason = lines[-1] if lines and process.returncode == 2 else "HDF5 fails on it"
-    raise FileError(reason)
+    raise FileError(lines[-1] if lines and process.returncode == 2 else "HDF5 fails on it")
 
 
 def _require_length(path: Path) -> None:
@@ -72,22 +83,13 @@ def _require_length(path: Path) -> None:
             raise FileError(f"it is {size} bytes long and should be {end}: it was damaged")
 
 
-def _main(path: Path) -> None:
-    """What the process does: read everything, and write it to stdout as NetCDF."""
-    size = path.stat().st_size
-    time = SECONDS + SECONDS * size // 10**8
-    room = MEMORY + 20 * size
-    resource.setrlimit(resource.RLIMIT_CPU, (time, time))
-    resource.setrlimit(resource.RLIMIT_AS, (room, room))
-    import xarray as xr
-
+def _main(path: Path, seconds: int, memory: int) -> None:
+    """What the process does: read everything, and write it to stdout."""
+    # The kernel keeps these, whatever HDF5 does, and also if nobody waits any more.
+    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
+    resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
     try:
-        # As it is stored: what missing values and times mean is for the reader of the copy.
-        with xr.open_dataset(path, engine="h5netcdf", decode_cf=False) as dataset:
-            dataset.load()
-        for variable in dataset.variables.values():
-            variable.encoding.clear()  # chunks and filters of the other file
-        content = dataset.to_netcdf(engine="h5netcdf")
+        content = _packed(path)
     except Exception as error:  # whatever a file of any content makes a reader raise
         reason = str(error).strip().partition("\n")[0] or type(error).__name__
         print(reason[:300], file=sys.stderr)
@@ -95,5 +97,59 @@ def _main(path: Path) -> None:
     sys.stdout.buffer.write(content)
 
 
+def _packed(path: Path) -> bytes:
+    """All variables and attributes as arrays in an NPZ archive, which cannot hold anything else."""
+    import h5netcdf
+
+    arrays: dict[str, NDArray[Any]] = {}
+    about = []
+
+    def keep(value: Any) -> str:
+        array = np.asarray(value)
+        if array.dtype.kind in "OS":
+            texts = [
+                item.decode(errors="replace") if isinstance(item, bytes) else str(item)
+                for item in array.ravel()
+            ]
+            array = np.array(texts, dtype=np.str_).reshape(array.shape)
+        arrays[str(len(arrays))] = array
+        return str(len(arrays) - 1)
+
+    def kept(attributes: Any) -> dict[str, str]:
+        return {str(name): keep(value) for name, value in attributes.items()}
+
+    with h5netcdf.File(path, "r", phony_dims="access") as file:
+        for name, variable in file.variables.items():
+            value = keep(variable[...])
+            about.append([name, list(variable.dimensions), value, kept(variable.attrs)])
+        whole = kept(file.attrs)
+    keep(json.dumps({"variables": about, "attributes": whole}))
+    buffer = BytesIO()
+    np.savez(buffer, allow_pickle=False, **arrays)
+    return buffer.getvalue()
+
+
+def _unpacked(content: bytes) -> xr.Dataset:
+    import xarray as xr
+
+    with np.load(BytesIO(content), allow_pickle=False) as archive:
+        arrays = dict(archive)
+    about = json.loads(str(arrays[str(len(arrays) - 1)]))
+
+    def attributes(kept: dict[str, str]) -> dict[str, Any]:
+        found = {name: arrays[key] for name, key in kept.items()}
+        return {name: value[()] if value.ndim == 0 else value for name, value in found.items()}
+
+    variables = {
+        name: xr.Variable(dimensions, arrays[key], attributes(kept))
+        for name, dimensions, key, kept in about["variables"]
+    }
+    plain = {
+        name: str(value) if isinstance(value, np.str_) else value
+        for name, value in attributes(about["attributes"]).items()
+    }
+    return xr.decode_cf(xr.Dataset(variables, attrs=plain))
+
+
 if __name__ == "__main__":
-    _main(Path(sys.argv[1]))
+    _main(Path(sys.argv[1]), *map(int, sys.argv[2:]))

@@ -13,7 +13,6 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from io import BytesIO
 from pathlib import Path
 
 import xarray as xr
@@ -86,8 +85,7 @@ def opened(path: Path) -> Iterator[xr.Dataset]:
         whole = _seal_holds(path)
         if whole is False:
             raise FileError("it was damaged or changed after it was written")
-        source = path if whole else BytesIO(foreign.read(path))
-        dataset = xr.open_dataset(source, engine="h5netcdf")
+        dataset = xr.open_dataset(path, engine="h5netcdf") if whole else foreign.read(path)
     except FileNotFoundError:
         raise FileError(f"there is no result file {path}") from None
     except Exception as error:  # whatever a file of any content makes a reader raise

@@ -1,0 +1,130 @@
+"""Files that are whole or not there, whatever happens while they are written."""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from circuits import files
+from circuits.files import FileError
+
+WRITER = """
+    import sys, time
+    from pathlib import Path
+    from circuits import files
+    with files.writing(Path(sys.argv[1])) as partial:
+        partial.write_text("half")
+        print(partial, flush=True)
+        time.sleep(60)
+"""
+
+
+def writer(path):
+    """A process in the middle of writing a file, and the file it writes to."""
+    command = [sys.executable, "-c", textwrap.dedent(WRITER), str(path)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    return process, Path(process.stdout.readline().strip())
+
+
+def test_the_new_takes_the_place_of_the_old(tmp_path):
+    path = tmp_path / "deep" / "file.txt"
+    assert files.write(path, "one") == path
+    assert files.write(path, b"two").read_bytes() == b"two"
+    assert [item.name for item in path.parent.iterdir()] == ["file.txt"]
+    mask = os.umask(0o022)
+    os.umask(mask)
+    assert path.stat().st_mode & 0o777 == 0o666 & ~mask  # as of any file the user makes
+
+
+def fail_half_way(path):
+    with files.writing(path) as partial:
+        partial.write_text("half")
+        raise KeyError
+
+
+def test_what_fails_leaves_the_old(tmp_path):
+    path = tmp_path / "file.txt"
+    files.write(path, "old")
+    with pytest.raises(KeyError):
+        fail_half_way(path)
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize(
+    ("place", "reason"),
+    [
+        ("a-file/x.txt", "Not a directory|File exists"),
+        ("a-folder", "Is a directory"),
+        ("x" * 300, "File name too long"),
+    ],
+)
+def test_places_that_cannot_be_written(tmp_path, place, reason):
+    (tmp_path / "a-file").write_text("")
+    (tmp_path / "a-folder" / "within").mkdir(parents=True)
+    with pytest.raises(FileError, match=rf"^cannot write .*: ({reason})$"):
+        files.write(tmp_path / place, "text")
+    assert sorted(item.name for item in tmp_path.iterdir()) == ["a-file", "a-folder"]
+
+
+def test_folders_are_refused_before_anything_is_computed(tmp_path):
+    (tmp_path / "file").write_text("")
+    for place in ("file", "file/below"):
+        with pytest.raises(FileError, match="cannot write to"):
+            files.require_folder(tmp_path / place)
+    files.require_folder(tmp_path / "a" / "b")
+    assert (tmp_path / "a" / "b").is_dir()
+
+
+@pytest.mark.parametrize("room", [0, 1, 4095, 4096, 99_999])
+def test_no_room_for_all_of_it(tmp_path, room):
+    """The kernel refuses to let a file grow beyond a size, as a full disk does."""
+    path = tmp_path / "file"
+    path.write_text("old")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (room, before[1]))
+    try:
+        with pytest.raises(FileError, match=r"^cannot write .*file: File too large$"):
+            files.write(path, bytes(100_000))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_what_a_killed_process_left_goes_and_what_a_living_one_writes_stays(tmp_path):
+    """And nothing else goes, however alike its name."""
+    others = [".x.manifold-circuit-partial", ".0123456789abcdef.partial", "partial"]
+    for name in others:
+        (tmp_path / name).write_text("a user's")
+    dead, left = writer(tmp_path / "dead.txt")
+    living, written = writer(tmp_path / "living.txt")
+    try:
+        dead.send_signal(signal.SIGKILL)
+        dead.wait()
+        assert left.exists()
+        files.write(tmp_path / "next.txt", "next")
+        assert not left.exists()
+        assert written.exists()
+        living.send_signal(signal.SIGINT)
+        living.wait()
+        assert sorted(item.name for item in tmp_path.iterdir()) == sorted([*others, "next.txt"])
+    finally:
+        for process in (dead, living):
+            process.kill()
+            process.wait()
+            process.stdout.close()
+
+
+def test_names_of_any_bytes_can_be_said(tmp_path):
+    name = os.fsdecode(b"caf\xe9.csv")
+    files.write(tmp_path / name, "x")
+    assert files.readable(name) == "caf\ufffd.csv"
+    files.readable(name).encode()

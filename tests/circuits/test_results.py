@@ -1,0 +1,164 @@
+"""Results on disk: what was written is told from what was not."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+import xarray as xr
+
+from circuits import foreign, results
+from circuits.files import FileError
+
+
+@pytest.fixture
+def dataset():
+    rng = np.random.default_rng(0)
+    return xr.Dataset(
+        {
+            "rates": (("time", "cell"), rng.normal(size=(50, 4))),
+            "whole": ("time", np.arange(50)),
+            "known": ("time", np.arange(50) % 2 == 0),
+            "names": ("cell", np.array(["a", "é", "", "long name"])),
+            "gaps": ("time", np.where(np.arange(50) % 7, 1.5, np.nan)),
+        },
+        coords={"cell": [2, 3, 5, 7]},
+        attrs={"kind": "test", "text": "words\nin lines", "number": 3, "list": [1.5, 2.5]},
+    )
+
+
+def test_a_result_is_read_as_it_was_written_by_us_and_by_others(tmp_path, dataset):
+    path = results.save(dataset, tmp_path / "a.nc")
+    assert results.is_whole(path)
+    assert results.load(path).identical(dataset)
+    with results.opened(path) as found:
+        assert found.identical(dataset)
+    for engine in (None, "h5netcdf"):
+        with xr.open_dataset(path, engine=engine) as found:
+            assert found.identical(dataset)
+
+
+def test_every_flipped_bit_and_every_missing_end_is_noticed(tmp_path, dataset):
+    path = results.save(dataset, tmp_path / "a.nc")
+    content = path.read_bytes()
+    body = len(content) - results.SEAL_BYTES
+    rng = np.random.default_rng(1)
+    for place in [0, body - 1, *rng.integers(body, size=200)]:
+        damaged = bytearray(content)
+        damaged[place] ^= 1 << rng.integers(8)
+        path.write_bytes(damaged)
+        assert not results.is_whole(path)
+        with pytest.raises(FileError, match="damaged or changed after it was written"):
+            results.load(path)
+    for length in [0, 1, 89, 90, 500, body - 1, body + 1, len(content) - 1]:
+        path.write_bytes(content[:length])
+        with pytest.raises(FileError, match=r"should be|not a NetCDF-4 file"):
+            results.load(path)
+    # With the blocks at its end overwritten it has no digest, and is longer than it says.
+    path.write_bytes(content[: body - 200] + bytes(290))
+    with pytest.raises(FileError, match="should be"):
+        results.load(path)
+    path.write_bytes(content[:body])  # exactly the digest is missing: the data are whole
+    assert results.load(path).identical(dataset)
+
+
+def test_files_of_others_are_read_as_they_are(tmp_path):
+    path = tmp_path / "foreign.nc"
+    times = np.array(["2020-01-01", "2020-01-02"], dtype="datetime64[ns]")
+    known = xr.Dataset({"t": ("t", times), "k": ("t", [1.0, np.nan], {"units": "K"})})
+    known["k"].encoding = {"_FillValue": -9.0, "dtype": "float32"}
+    known.to_netcdf(path, engine="h5netcdf")
+    found = results.load(path)
+    assert (found["t"].values == times).all()
+    assert found["k"].values[0] == 1
+    assert np.isnan(found["k"].values[1])
+    for version in ("earliest", "latest"):  # of the file format
+        for block in (0, 512, 2048):  # for users, before what is HDF5's
+            with h5py.File(path, "w", libver=version, userblock_size=block) as file:
+                file["points"] = np.arange(6.0).reshape(3, 2)
+            assert (results.load(path)["points"].values == np.arange(6.0).reshape(3, 2)).all()
+
+
+def test_what_is_no_file_is_refused_at_once(tmp_path):
+    (tmp_path / "folder.nc").mkdir()
+    os.mkfifo(tmp_path / "pipe.nc")
+    for name in ("folder.nc", "pipe.nc"):
+        with pytest.raises(FileError, match="it is not a file"):
+            results.load(tmp_path / name)
+
+
+def endless(path):
+    """A file on which HDF5 loops for ever: the size of an object in a heap of texts is wrong."""
+    text = b"text" * 5
+    dataset = xr.Dataset(
+        {f"v{i}": (("t", "x"), np.ones((20, 4))) for i in range(6)},
+        attrs={f"a{i}": text.decode() for i in range(9)},
+    )
+    content = bytearray(dataset.to_netcdf(engine="h5netcdf"))
+    size = content.rindex(text) - 8
+    assert content[size] == len(text)
+    content[size] = 255
+    path.write_bytes(content)
+
+
+def test_a_file_that_never_ends_is_given_up(tmp_path, monkeypatch):
+    endless(tmp_path / "a.nc")
+    monkeypatch.setattr(foreign, "SECONDS", 2)
+    with pytest.raises(FileError, match=r"not a result .*\(HDF5 fails on it\)"):
+        results.load(tmp_path / "a.nc")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_ends_the_reading_of_a_file_that_never_ends(tmp_path, number):
+    endless(tmp_path / "a.nc")
+    command = [sys.executable, "-m", "simulations", "plot", str(tmp_path / "a.nc")]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+
+    def readers():
+        return [int(word) for word in children.read_text(encoding="ascii").split()]
+
+    try:
+        while not (found := readers()):
+            assert process.poll() is None
+            time.sleep(0.05)
+        time.sleep(1.5)  # by now it is at work
+        assert process.poll() is None
+        process.send_signal(number)
+        sent = time.perf_counter()
+        process.wait(60)
+        print(f"ended {time.perf_counter() - sent:.2f} s after the interrupt")
+        assert process.returncode == (130 if number == signal.SIGINT else 143)
+        assert not any(Path(f"/proc/{reader}").exists() for reader in found)
+        assert "Traceback" not in process.stderr.read()
+    finally:
+        process.kill()
+        process.wait()
+        process.stderr.close()
+
+
+def test_places_are_given_to_results_of_one_kind_only(tmp_path, dataset, capsys):
+    path = results.save(dataset, tmp_path / "a.nc")
+    assert results.is_free(tmp_path / "other.nc", "test")
+    assert results.is_free(path, "test")
+    assert not results.is_free(path, "test", source=path)
+    with pytest.raises(FileError, match="would be written over by what is made from it"):
+        results.make_way(path, "test", source=path)
+    with pytest.raises(FileError, match=r"another kind of result \(test, not merged\)"):
+        results.make_way(path, "merged")
+    results.make_way(path, "test")
+    assert path.exists()
+    for number in range(3):
+        path.write_bytes(b"damaged")
+        results.make_way(path, "test")
+        assert not path.exists()
+        kept = path.with_name("a.nc.set-aside" + (f"-{number + 1}" if number else ""))
+        assert kept.read_bytes() == b"damaged"
+        assert f"is kept as {kept.name}" in capsys.readouterr().err
