@@ -1,0 +1,51 @@
+"""All trials at full size: prints the table and writes it to results/soak."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+from pathlib import Path
+
+from circuits import files
+from tests.soak.row import Row, table
+from tests.soak.trials import TRIALS
+
+
+def main() -> None:
+    """Make every trial, or those that are named."""
+    parser = argparse.ArgumentParser(prog="python -m tests.soak", description=__doc__)
+    parser.add_argument("names", nargs="*", help=f"trials to make: {', '.join(TRIALS)}")
+    parser.add_argument("--share", type=float, default=1.0, help="of the full counts")
+    parser.add_argument("--out", type=Path, default=Path("results/soak"))
+    arguments = parser.parse_args()
+    if unknown := set(arguments.names) - set(TRIALS):
+        parser.error(f"there is no trial {', '.join(sorted(unknown))}: use {', '.join(TRIALS)}")
+    path = arguments.out / "soak.json"
+    rows = _earlier(path) if arguments.names else {}
+    for name in arguments.names or TRIALS:
+        trial = TRIALS[name]
+        count = max(1, round(arguments.share * trial.count))
+        print(f"{name} ({count}) ...", end=" ", file=sys.stderr, flush=True)
+        with tempfile.TemporaryDirectory(prefix="manifold-circuit-soak-") as folder:
+            row = trial.make(count, Path(folder))
+        print(f"{row.seconds:.0f} s, lost {row.lost}, silent {row.silent}", file=sys.stderr)
+        print("\n".join(row.details), end="\n" if row.details else "", file=sys.stderr)
+        rows[name] = row
+        files.write(path, json.dumps({key: row.as_dict() for key, row in rows.items()}, indent=1))
+    ordered = [rows[name] for name in TRIALS if name in rows]
+    print(table(ordered))
+    files.write(arguments.out / "soak.md", table(ordered))
+    sys.exit(any(row.lost or row.silent for row in ordered))
+
+
+def _earlier(path: Path) -> dict[str, Row]:
+    """Rows of trials that were made before."""
+    if not path.exists():
+        return {}
+    return {key: Row(**row) for key, row in json.loads(path.read_text(encoding="utf-8")).items()}
+
+
+if __name__ == "__main__":
+    main()

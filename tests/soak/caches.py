@@ -1,0 +1,1 @@
+"""Build caches that are damaged, and cold ones that many processes want at once."""

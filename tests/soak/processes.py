@@ -1,0 +1,101 @@
+"""Commands in processes of their own, and whatever they leave running."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+MARK = "MANIFOLD_CIRCUIT_SOAK"
+"""A variable by which all processes that a command starts are known."""
+
+
+def start(*arguments: object, cwd: Path, **environment: str) -> tuple[subprocess.Popen[str], str]:
+    """A command, and the mark of all that it starts."""
+    mark = secrets.token_hex(8)
+    command = [sys.executable, "-m", "simulations", *map(str, arguments)]
+    process = subprocess.Popen(
+        command,
+        cwd=cwd,
+        env={**os.environ, "PYTHONPATH": str(ROOT), MARK: mark, **environment},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    return process, mark
+
+
+def run(*arguments: object, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    """A command to its end."""
+    command = [sys.executable, "-m", "simulations", *map(str, arguments)]
+    return subprocess.run(
+        command,
+        cwd=cwd,
+        env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def running(mark: str) -> list[int]:
+    """Processes that carry a mark."""
+    found = []
+    wanted = f"{MARK}={mark}".encode()
+    for path in Path("/proc").glob("[0-9]*/environ"):
+        try:
+            if wanted in path.read_bytes().split(b"\0"):
+                found.append(int(path.parent.name))
+        except OSError:
+            continue
+    return found
+
+
+def left_after(mark: str, seconds: float) -> list[int]:
+    """Processes with a mark that are still there after so long."""
+    end = time.monotonic() + seconds
+    while (found := running(mark)) and time.monotonic() < end:
+        time.sleep(0.1)
+    return found
+
+
+@contextmanager
+def cluster(
+    workers: int = 2, threads: int = 1, **environment: str
+) -> Iterator[tuple[str, list[subprocess.Popen[str]]]]:
+    """A Dask scheduler and workers on loopback: its address and the workers."""
+    quiet = {"PYTHONWARNINGS": "ignore", "PYTHONPATH": str(ROOT)}
+
+    def launch(tool: str, *arguments: str) -> subprocess.Popen[str]:
+        command = [sys.executable, "-m", f"distributed.cli.{tool}", *arguments]
+        command += ["--host", "127.0.0.1", "--no-dashboard"]
+        return subprocess.Popen(
+            command,
+            env={**os.environ, **quiet, **environment},
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE if tool == "dask_scheduler" else subprocess.DEVNULL,
+            text=True,
+        )
+
+    scheduler = launch("dask_scheduler", "--port", "0", "--no-show")
+    assert scheduler.stderr is not None
+    address = next(line.split()[-1] for line in scheduler.stderr if "Scheduler at:" in line)
+    options = ("--nthreads", str(threads), "--no-nanny")
+    started = [launch("dask_worker", address, *options) for _ in range(workers)]
+    drain = threading.Thread(target=scheduler.stderr.read, daemon=True)
+    drain.start()
+    try:
+        yield address, started
+    finally:
+        for process in (*started, scheduler):
+            process.kill()
+            process.wait()
+        drain.join(timeout=5)
+        scheduler.stderr.close()
