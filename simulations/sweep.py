@@ -26,7 +26,6 @@ from tqdm import tqdm
 from circuits import CircuitParameters, files, results
 from circuits.dataset import versions
 from circuits.errors import InputError, LostLabelWarning, UnsettledWarning, shown
-from circuits.files import FileError
 from simulations.experiments import EXPERIMENTS, get_experiment
 from simulations.experiments.claim import Claim, to_json
 from simulations.experiments.experiment import Config, Report, check_engine
@@ -112,12 +111,11 @@ def finished(out: Path, config: Config[Any], seeds: list[int]) -> list[int]:
         path = job_path(out, config.experiment, seed)
         if not os.path.lexists(path):
             continue
-        try:
+        whole = results.is_whole(path)
+        if whole:
             with results.opened(path) as dataset:
                 whole = _is_run(dataset, config.experiment, seed)
                 found += [seed] * (whole and _made_from(dataset) == wanted)
-        except FileError:
-            whole = False
         if not whole:
             results.set_aside(path)
     return found

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 import threading
 import time
 from pathlib import Path
@@ -20,6 +18,7 @@ from circuits.files import FileError
 from simulations import sweep
 from simulations.experiments import get_experiment
 from tests.simulations.test_experiments import TINY
+from tests.soak import processes
 
 NAME = "square-balance"
 
@@ -68,13 +67,83 @@ def test_an_interrupted_sweep_goes_on_and_says_so(tmp_path, capsys, monkeypatch)
     assert merged.sizes["repeat"] == 4
 
 
-def test_other_settings_and_damaged_files_are_not_taken_for_finished(tmp_path):
+def test_other_settings_are_not_taken_for_finished(tmp_path):
     sweep.run_experiment(config(), [0, 1], tmp_path)
     assert sweep.finished(tmp_path, config(), [0, 1, 2]) == [0, 1]
     assert sweep.finished(tmp_path, config(mu=3), [0, 1]) == []
+    assert files(tmp_path) == ["seed-00000.nc", "seed-00001.nc"]  # they are whole
+
+
+def flip(path):
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+
+
+def replace_by(change):
+    """The result with some change, saved as whole as any other."""
+    return lambda path: results.save(change(results.load(path)), path)
+
+
+def make_folder(path):
+    path.unlink()
+    path.mkdir()
+
+
+SPOILED = {
+    "arrays damaged": flip,
+    "truncated": lambda path: path.write_bytes(path.read_bytes()[:2000]),
+    "empty": lambda path: path.write_bytes(b""),
+    "text": lambda path: path.write_text("hello"),
+    "no variables": replace_by(lambda old: old.drop_vars(old.data_vars)),
+    "a variable less": replace_by(lambda old: old.drop_vars("majority")),
+    "shorter": replace_by(lambda old: old.isel({old["score"].dims[0]: slice(1)})),
+    "of another seed": replace_by(lambda old: old.assign_attrs(seed=7)),
+    "of another kind": replace_by(lambda old: old.assign_attrs(kind="demo")),
+    "a folder": make_folder,
+    "not sealed": lambda path: path.write_bytes(path.read_bytes()[: -results.SEAL_BYTES]),
+}
+
+
+@pytest.mark.parametrize("spoil", SPOILED)
+def test_what_is_not_a_whole_run_is_set_aside_and_made_again(tmp_path, capsys, spoil):
+    expected, _ = sweep.run_experiment(config(), [0, 1], tmp_path)
     path = tmp_path / NAME / "seed-00001.nc"
-    path.write_bytes(path.read_bytes()[:100])
-    assert sweep.finished(tmp_path, config(), [0, 1]) == [0]
+    SPOILED[spoil](path)
+    merged, _ = sweep.run_experiment(config(), [0, 1], tmp_path)
+    said = capsys.readouterr()
+    assert f"{path} is not a whole result and is kept as seed-00001.nc.set-aside" in said.err
+    assert "1 of 2 runs were finished before" in said.out
+    assert files(tmp_path)[-1] == "seed-00001.nc.set-aside"
+    assert results.is_whole(path)
+    for name in expected.data_vars:
+        assert (merged[name].values == expected[name].values).all(), name
+
+
+def test_a_merged_result_of_another_kind_is_not_written_over(tmp_path, capsys):
+    mine = xr.Dataset({"a": ("x", [1.0])}, attrs={"kind": f"data {NAME}.csv"})
+    results.save(mine, tmp_path / f"{NAME}.nc")
+    with pytest.raises(FileError, match="holds another kind of result"):
+        sweep.run_experiment(config(), [0], tmp_path)
+    assert results.load(tmp_path / f"{NAME}.nc").identical(mine)
+    (tmp_path / f"{NAME}.nc").write_bytes(b"damaged")
+    sweep.run_experiment(config(), [0], tmp_path)
+    assert (tmp_path / f"{NAME}.nc.set-aside").read_bytes() == b"damaged"
+
+
+def test_a_rerun_of_nothing_is_not_the_same_numbers(tmp_path):
+    sweep.run_experiment(config(), [0], tmp_path)
+    path = tmp_path / NAME / "seed-00000.nc"
+    whole = results.load(path)
+    results.save(whole.drop_vars(whole.data_vars), path)
+    with pytest.raises(InputError, match="holds no variables"):
+        sweep.rerun(path, tmp_path / "again")
+    results.save(whole.drop_vars("majority"), path)
+    assert sweep.rerun(path, tmp_path / "again")[1] == np.inf
+    results.save(whole.assign(majority=whole["majority"] + 0.5), path)
+    assert sweep.rerun(path, tmp_path / "again")[1] == 0.5
+    with pytest.raises(FileError, match="written over by what is made from it"):
+        sweep.rerun(path, tmp_path)
 
 
 @pytest.mark.parametrize("engine", ["exact", "cpp_standalone"])
@@ -111,47 +180,21 @@ def test_files_that_are_no_results(tmp_path):
         results.load(tmp_path / "text.nc")
 
 
-@pytest.fixture
-def cluster():
-    """A Dask scheduler and two workers on loopback, stopped afterwards."""
-    pytest.importorskip("distributed")
-    environment = {
-        **os.environ,
-        "PYTHONWARNINGS": "ignore",
-        "DASK_DISTRIBUTED__DASHBOARD__LINK": "",
-    }
-
-    def start(tool, *arguments, **streams):
-        command = [sys.executable, "-m", f"distributed.cli.{tool}", *arguments]
-        command += ["--host", "127.0.0.1", "--no-dashboard"]
-        return subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, **streams)
-
-    scheduler = start(
-        "dask_scheduler", "--port", "0", "--no-show", stderr=subprocess.PIPE, text=True
-    )
-    address = next(line.split()[-1] for line in scheduler.stderr if "Scheduler at:" in line)
-    single = ("--nthreads", "1", "--no-nanny")
-    workers = [start("dask_worker", address, *single, stderr=subprocess.DEVNULL) for _ in range(2)]
-    drain = threading.Thread(target=scheduler.stderr.read, daemon=True)
-    drain.start()
-    yield address, workers
-    for process in (*workers, scheduler):
-        process.kill()
-        process.wait()
-    drain.join(timeout=5)
-    scheduler.stderr.close()
-
-
 @pytest.mark.filterwarnings("ignore")  # distributed's own, about its comms when a worker dies
-def test_a_cluster_that_loses_a_worker_still_returns_every_run_once(tmp_path, cluster):
-    address, workers = cluster
+def test_a_cluster_that_loses_a_worker_still_returns_every_run_once(tmp_path):
+    pytest.importorskip("distributed")
+    with processes.cluster() as (address, workers):
+        lose_a_worker(tmp_path, address, workers[0])
+
+
+def lose_a_worker(tmp_path, address, worker):
     seeds = list(range(8))
     killed = []
 
     def kill_in_the_middle():
         while not killed:
             if len(list((tmp_path / NAME).glob("seed-*.nc"))) >= 2:
-                workers[0].send_signal(signal.SIGKILL)
+                worker.send_signal(signal.SIGKILL)
                 killed.append(time.time())
             time.sleep(0.01)
 

@@ -24,7 +24,7 @@ TRIALS = {
     "kill-run": Trial(lambda n, folder: kills.kill_and_resume("run", n, folder), 20, 2),
     "kill-reproduce": Trial(lambda n, folder: kills.kill_and_resume("reproduce", n, folder), 20, 1),
     "disk": Trial(disks.full_disk, 50, 10),
-    "cache": Trial(caches.damaged_cache, 20, 3),
+    "cache": Trial(caches.damaged_cache, 50, 2),
     "crowd": Trial(caches.cold_crowd, 8, 3),
     "damage": Trial(damage.damaged_results, 400, 12),
     "sweep": Trial(load.large_sweep, 1000, 6),
