@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from circuits.engines import cache
+from circuits.engines.compiler import compiler_works, require_compiler
 from circuits.errors import EngineError
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def make_engine(name: str, circuit: ManifoldCircuit) -> Engine:
     from circuits.engines.standalone import StandaloneEngine
 
     if name == "cpp_standalone":
-        cache.require_compiler()
+        require_compiler()
         return StandaloneEngine(circuit)
     if name == "numpy":
         return RuntimeEngine(circuit, "numpy")
@@ -45,11 +45,11 @@ def cython_works() -> bool:
         import Cython  # noqa: F401
     except ImportError:
         return False
-    return cache.compiler_works()
+    return compiler_works()
 
 
 def choose_engine() -> str:
     """What "auto" means here: standalone if a compiler works, else NumPy; says which."""
-    chosen = "cpp_standalone" if cache.compiler_works() else "numpy"
+    chosen = "cpp_standalone" if compiler_works() else "numpy"
     print(f"manifold-circuit: engine {chosen}", file=sys.stderr)
     return chosen
