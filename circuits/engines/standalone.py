@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import errno
 import hashlib
-import math
 import os
 import signal
 import subprocess
@@ -278,7 +277,14 @@ def _launch(build: cache.Build, results: Path, arguments: list[str], task: Task)
         assert process.stdout is not None
         try:
             for line in process.stdout:
-                task.report(int(_fraction(line) * len(task.x)))
+                fraction = _fraction(line)
+                if fraction is None:
+                    raise _failure(
+                        build,
+                        f"the compiled circuit said {line.strip()[:200]!r} instead of how far it "
+                        "is: code that is added to it must not write to the standard output",
+                    )
+                task.report(int(fraction * len(task.x)))
             process.wait()
         except BaseException:
             if os.getpid() == owner:  # a process forked meanwhile leaves its parent's program alone
@@ -293,11 +299,16 @@ def _launch(build: cache.Build, results: Path, arguments: list[str], task: Task)
             f"the compiled circuit in {build.directory} came to an instruction that this processor "
             "does not have: use engine='numpy', or a compiler for this processor (CXX)"
         )
-    kind = EngineError if cache.is_intact(build) else BadBuildError
-    raise kind(
+    raise _failure(
+        build,
         f"the compiled circuit failed with exit code {process.returncode}: "
-        f"{complaint or 'no message'}"
+        f"{complaint or 'no message'}",
     )
+
+
+def _failure(build: cache.Build, sentence: str) -> EngineError:
+    """What a program that failed is reported as; the fault may be its build's."""
+    return EngineError(sentence) if cache.is_intact(build) else BadBuildError(sentence)
 
 
 def _started(
@@ -322,18 +333,13 @@ def _started(
         ) from None
 
 
-def _fraction(line: str) -> float:
-    """How much of a run is done, from what a program says of it."""
+def _fraction(line: str) -> float | None:
+    """How much of a run is done by what a program says, or None if it says something else."""
     try:
         fraction = float(line)
     except ValueError:
-        fraction = math.nan
-    if not 0 <= fraction <= 1:
-        raise EngineError(
-            f"the compiled circuit said {line.strip()[:200]!r} instead of how far it is: remove "
-            "what writes to the standard output from the code that was added to it"
-        )
-    return fraction
+        return None
+    return fraction if 0 <= fraction <= 1 else None
 
 
 def _table(path: Path, rows: int) -> FloatArray:

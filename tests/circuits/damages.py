@@ -122,7 +122,7 @@ def _read_only_and_damaged(home: Path) -> None:
 
 
 DAMAGES: dict[str, Damage] = {
-    "program truncated": _program(lambda data: data[:1000]),
+    "program truncated": _program(lambda data: data[: len(data) // 2]),
     "program empty": _program(lambda data: b""),
     "program is garbage": _program(lambda data: b"\x00\xff" * 5000),
     "program has a wrong bit": _program(_flip),

@@ -143,7 +143,7 @@ def get_script() -> tuple[cache.Build, bool]:
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_a_damaged_build_is_made_again_and_nothing_else_is_lost(own_cache, damage, capsys):
     home = get_script()[0].directory
-    outside = [own_cache / "users", own_cache / "f" * 8, own_cache.parent / "x"]
+    outside = [own_cache / "users", own_cache / "ffffffff", own_cache.parent / "x"]
     for path in outside:
         path.mkdir()
         (path / "notes").write_text("mine")
@@ -229,7 +229,7 @@ def test_a_program_that_says_something_else_is_reported(own_cache, monkeypatch, 
         (folder / "main").chmod(0o755)
 
     monkeypatch.setattr(standalone, "compile_program", compiled)
-    with pytest.raises(EngineError, match="the compiled circuit said '.*' instead of how far"):
+    with pytest.raises(EngineError, match=r"the compiled circuit said '.*' instead of how far"):
         run_once()
 
 
@@ -415,7 +415,7 @@ def test_a_compiler_that_cannot_be_started(own_cache, tmp_path, monkeypatch):
     broken.chmod(0o755)
     monkeypatch.setenv("CXX", str(broken))
     assert not compiler.compiler_works()
-    with pytest.raises(EngineError, match="compiler '.*' cannot be started"):
+    with pytest.raises(EngineError, match=r"compiler '.*' cannot be started"):
         run_once()
 
 
@@ -440,7 +440,7 @@ def test_the_compiler_is_a_command(own_cache, tmp_path, monkeypatch):
     assert compiler.compiler() == (blank, "-O0")
     monkeypatch.setenv("CXX", "g++ 'unclosed")
     for ask in (compiler.compiler, compiler.compiler_works, run_once):
-        with pytest.raises(EngineError, match="CXX is .*no closing quotation.*check its quotes"):
+        with pytest.raises(EngineError, match=r"CXX is .*closing quotation.*check its quotes"):
             ask()
     for nothing in ("", "  "):
         monkeypatch.setenv("CXX", nothing)
@@ -516,14 +516,10 @@ print(build.program.exists())
     assert last == "True"  # the child's end does not take the parent's
     said = [line for line in done.stderr.splitlines() if reason and reason in line]
     # One line, though asked twice; the child, which makes its own, has said it already.
-    assert (
-        said
-        == [
-            f"manifold-circuit: the build cache at {root} {reason}: what is compiled is kept for this "
-            "process alone"
-        ]
-        * made
+    sentence = (
+        f"the build cache at {root} {reason}: what is compiled is kept for this process alone"
     )
+    assert said == [f"manifold-circuit: {sentence}"] * made
     assert list(temporary.iterdir()) == []
 
 
