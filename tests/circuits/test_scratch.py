@@ -179,8 +179,8 @@ def test_a_forked_process_removes_nothing_of_its_parent(places):
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 @pytest.mark.filterwarnings("ignore::circuits.errors.UnsettledWarning")
 def test_a_run_survives_a_forked_child_that_fails_inside_it():
-    points, _, labels = moons(200, after=5)
-    parameters = small_circuit(tile_radius=1.0, steps_per_presentation=10_000)
+    points, _, labels = moons(400, after=5)
+    parameters = small_circuit(tile_radius=1.0, steps_per_presentation=40_000)
 
     def run(progress):
         lift = ManifoldCircuit(parameters, LIFT, "cpp_standalone")
