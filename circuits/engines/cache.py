@@ -56,6 +56,10 @@ UNUSABLE = (
 """What a folder answers that will not take builds, now or later; a full disk is another matter."""
 
 
+Make = Callable[[Path], dict[str, Any]]
+"""Writes a program into a folder and returns how to talk to it."""
+
+
 class _UnusableError(Exception):
     """Builds cannot be made or run in a folder; the message is a clause that says why."""
 
@@ -115,26 +119,32 @@ class _Order:
     """A build that is wanted."""
 
     key: str
-    make: Callable[[Path], dict[str, Any]]
+    make: Make
     title: str
     instead_of: Build | None
 
 
-def get_build(
-    facts: dict[str, Any],
-    make: Callable[[Path], dict[str, Any]],
-    title: str,
-    instead_of: Build | None = None,
-) -> tuple[Build, bool]:
+def get_build(facts: dict[str, Any], make: Make, title: str) -> tuple[Build, bool]:
     """The build for these facts, made if it is not there: (build, whether it was made now).
 
     ``make`` writes sources and program into a folder and returns what a launcher needs to know.
-    A build that turned out not to run is given as ``instead_of``: it is made again.
-
     Where builds cannot be kept or run, they are made for this process alone.
     """
+    return _fetch(_Order(_key(facts), make, title, instead_of=None))
+
+
+def replace_build(bad: Build, facts: dict[str, Any], make: Make, title: str) -> tuple[Build, bool]:
+    """As `get_build`, instead of a build that turned out not to run."""
+    return _fetch(_Order(_key(facts), make, title, instead_of=bad))
+
+
+def _key(facts: dict[str, Any]) -> str:
     text = json.dumps(facts | toolchain(), sort_keys=True)
-    order = _Order(hashlib.sha256(text.encode()).hexdigest()[:24], make, title, instead_of)
+    return hashlib.sha256(text.encode()).hexdigest()[:24]
+
+
+def _fetch(order: _Order) -> tuple[Build, bool]:
+    """What is ordered, from the cache or, where that takes no builds, from this process's own."""
     try:
         return _get(cache_directory(), order)
     except _UnusableError as reason:

@@ -177,7 +177,10 @@ class StandaloneEngine(Engine):
             compile_program(directory)
             return interface
 
-        build, made = cache.get_build(facts, make, title, instead_of)
+        if instead_of is None:
+            build, made = cache.get_build(facts, make, title)
+        else:
+            build, made = cache.replace_build(instead_of, facts, make, title)
         self._builds[variant] = build
         return build, made
 

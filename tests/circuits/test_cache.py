@@ -87,9 +87,9 @@ def run_once(**changes):
     return made
 
 
-def test_eight_processes_at_once_make_one_build_and_another_compiles_nothing(own_cache):
-    first = [answer(process) for process in [start_process() for _ in range(8)]]
-    assert sorted(built for built, _, _ in first) == [False] * 7 + [True]
+def test_processes_at_once_make_one_build_and_another_compiles_nothing(own_cache):
+    first = [answer(process) for process in [start_process() for _ in range(4)]]
+    assert sorted(built for built, _, _ in first) == [False] * 3 + [True]
     last = answer(start_process())
     assert last[:2] == [False, False]  # not compiled, Brian2 not even imported
     assert {result for _, _, result in [*first, last]} == {last[2]}
