@@ -8,7 +8,8 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from circuits.engines.compiler import compiler_works, require_compiler
+from circuits.engines import cache
+from circuits.engines.compiler import require_compiler
 from circuits.errors import EngineError
 
 if TYPE_CHECKING:
@@ -45,11 +46,11 @@ def cython_works() -> bool:
         import Cython  # noqa: F401
     except ImportError:
         return False
-    return compiler_works()
+    return cache.compiler_works()
 
 
 def choose_engine() -> str:
     """What "auto" means here: standalone if a compiler works, else NumPy; says which."""
-    chosen = "cpp_standalone" if compiler_works() else "numpy"
+    chosen = "cpp_standalone" if cache.compiler_works() else "numpy"
     print(f"manifold-circuit: engine {chosen}", file=sys.stderr)
     return chosen
