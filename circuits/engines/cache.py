@@ -327,6 +327,8 @@ def _new_folder(home: Path, purpose: str) -> str:
 
 def _make_way(home: Path) -> None:
     """Remove a damaged build; what is not ours is moved aside."""
+    with suppress(OSError):
+        home.rmdir()  # empty
     if not os.path.lexists(home):
         return
     if _is_ours(home):
@@ -351,7 +353,7 @@ def _load(home: Path) -> Build | None:
         for name, digest in manifest["digests"].items():
             if _digest(home / name) != digest:
                 return None
-        interface = json.loads((home / INTERFACE).read_bytes())
+        interface = json.loads((home / INTERFACE).read_text(encoding="utf-8"))
         program = (home / PROGRAM).lstat()
     except (OSError, ValueError):
         return None
@@ -369,7 +371,7 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
             return {}
         with _open_plain(folder / MANIFEST) as file:
             text = file.read(MANIFEST_BYTES + 1)
-        said = json.loads(text) if len(text) <= MANIFEST_BYTES else None
+        said = json.loads(text.decode()) if len(text) <= MANIFEST_BYTES else None
     except (OSError, ValueError, RecursionError):
         return {}
     return said if isinstance(said, dict) else {}
