@@ -26,6 +26,7 @@ from pydantic import (
     model_validator,
 )
 
+from circuits.brian import import_brian2
 from circuits.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -226,6 +227,7 @@ class CircuitParameters(BaseModel):
 
 
 def _quantity(seconds: float) -> Quantity:
+    import_brian2()
     from brian2 import second
 
     return seconds * second

@@ -9,6 +9,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from circuits.engines import cache
+from circuits.engines.compiler import require_compiler
 from circuits.errors import EngineError
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ def make_engine(name: str, circuit: ManifoldCircuit) -> Engine:
     from circuits.engines.standalone import StandaloneEngine
 
     if name == "cpp_standalone":
-        cache.require_compiler()
+        require_compiler()
         return StandaloneEngine(circuit)
     if name == "numpy":
         return RuntimeEngine(circuit, "numpy")

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import itertools
 import re
-import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
@@ -217,7 +216,7 @@ class CircuitDevice(CPPStandaloneDevice):  # type: ignore[misc]
             for name in sorted({*self.writer.source_files, *library})
         )
 
-    def manifest(self, monitors: dict[str, StateMonitor]) -> dict[str, Any]:
+    def interface(self, monitors: dict[str, StateMonitor]) -> dict[str, Any]:
         """What a launcher needs to know of the program: types and files of its variables, which of
         them it can be given, and whether it draws random numbers."""
         own = {id(monitor) for monitor in monitors.values()}
@@ -292,13 +291,3 @@ def using(device: Device | None = None, target: str | None = None) -> Iterator[N
         finally:
             brian_devices.active_device = saved
             prefs["codegen.target"] = saved_target
-
-
-def compile_program(directory: Path, compiler: str, flags: list[str]) -> None:
-    """Compile ``main.cc`` in ``directory`` to ``main``."""
-    command = [compiler, *flags, "-I.", "main.cc", "-o", "main"]
-    result = subprocess.run(command, cwd=directory, capture_output=True, text=True, check=False)
-    if result.returncode != 0:
-        errors = [line for line in result.stderr.splitlines() if "error" in line.lower()]
-        reason = (errors or result.stderr.splitlines() or ["no message"])[0]
-        raise EngineError(f"{compiler} could not compile the circuit: {reason}")

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from circuits.brian import import_brian2
 from circuits.engines.streams import initial_values
 from circuits.lift import FloatArray
 from circuits.state import CircuitState, Task, empty_state
@@ -43,6 +44,7 @@ class Engine(ABC):
     def live(self) -> LiveNetwork:
         """The Brian2 objects; made when they are first needed."""
         if self._live is None:
+            import_brian2()
             from circuits.engines.live import LiveNetwork
 
             self._live = LiveNetwork(self)

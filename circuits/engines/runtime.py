@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from circuits.base import CHUNK
+from circuits.brian import import_brian2
 from circuits.engines.engine import Engine
 from circuits.engines.streams import collect
 from circuits.lift import FloatArray
@@ -30,6 +31,7 @@ class RuntimeEngine(Engine):
 
     def advance(self, state: CircuitState, task: Task) -> dict[str, FloatArray]:
         """One ``network.run`` for the chunk."""
+        import_brian2()
         from brian2 import second
 
         from circuits.engines.codegen import driving, using

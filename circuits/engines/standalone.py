@@ -5,9 +5,11 @@ Brian2 is needed to make a program, not to run one.
 
 from __future__ import annotations
 
+import errno
 import hashlib
+import os
+import signal
 import subprocess
-import tempfile
 from functools import lru_cache
 from importlib import metadata
 from pathlib import Path
@@ -16,7 +18,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from circuits.base import CHUNK
+from circuits.brian import import_brian2
 from circuits.engines import cache
+from circuits.engines.compiler import compile_program
 from circuits.engines.engine import Engine
 from circuits.engines.scratch import scratch_folder
 from circuits.engines.streams import FINAL, collect
@@ -28,6 +32,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from circuits.circuit import ManifoldCircuit
+
+
+CANNOT_START = (errno.ENOENT, errno.ENOTDIR, errno.EACCES, errno.EPERM, errno.ENOEXEC)
+"""What starting a program fails with if it is not there, or is no program."""
+
+
+class BadBuildError(EngineError):
+    """A build that does not run, or is gone: made anew it may."""
 
 
 class StandaloneEngine(Engine):
@@ -60,7 +72,24 @@ class StandaloneEngine(Engine):
         """One start of the program for the chunk."""
         start = self.values(state, task)
         build, _ = self._build(task.record, task.snapshots)
-        manifest = build.manifest
+        # Brian2's seed() sets NumPy's generator, and so decides here as well.
+        seed = int(np.random.randint(2**31)) if build.interface["random"] else 0
+        try:
+            return self._present(build, start, seed, state, task)
+        except BadBuildError:
+            build, _ = self._build(task.record, task.snapshots, instead_of=build)
+            return self._present(build, start, seed, state, task)
+
+    def _present(
+        self,
+        build: cache.Build,
+        start: dict[str, dict[str, Any]],
+        seed: int,
+        state: CircuitState,
+        task: Task,
+    ) -> dict[str, FloatArray]:
+        """Give a program its values, run it, and take over what it gives back."""
+        interface = build.interface
         values = {f"{group}.{name}": start[group][name] for group in start for name in start[group]}
         if self.has_network:
             # All there is goes on where it stopped, whoever made it.
@@ -68,27 +97,26 @@ class StandaloneEngine(Engine):
             values = {
                 name: np.array(variable.get_value())
                 for name, variable in self._variables()
-                if manifest["variables"].get(name, {"given": False})["given"]
+                if interface["variables"].get(name, {"given": False})["given"]
             }
         p = self.circuit.parameters
         with scratch_folder(small=not (self.has_network and self.live.added)) as folder:
             first = state.shown * p.steps_per_presentation + 1
             schedule = [first, len(task.x), p.steps_per_presentation, repr(p.dt_)]
-            # Brian2's seed() sets NumPy's generator, and so decides here as well.
-            seed = int(np.random.randint(2**31)) if manifest["random"] else 0
             values["input_stream.values"] = _padded(task.x)
             values["label_stream.values"] = _padded(task.z)
-            arguments = [*map(str, schedule), str(seed), *_written(values, manifest, folder)]
-            if self.has_network:
-                for path, spikes in self.live.spikes.items():
-                    (folder / f"{path}.spikes").write_text(spikes, encoding="ascii")
-            _launch(build, folder, arguments, task)
+            spikes = self.live.spikes if self.has_network else {}
+            given = _written(values, spikes, interface, folder)
+            _launch(build, folder, [*map(str, schedule), str(seed), *given], task)
 
             def read(name: str) -> FloatArray:
-                spec = manifest["variables"][name]
-                return np.fromfile(folder / spec["file"], dtype=spec["type"])
+                spec = interface["variables"][name]
+                found = np.fromfile(folder / spec["file"], dtype=spec["type"])
+                if np.ndim(values.get(name, 0)) and found.size != np.size(values[name]):
+                    raise _incomplete(folder, f"{found.size} of {np.size(values[name])} values")
+                return found
 
-            names = [f"{group}.{name}" for name, group in FINAL.items()] + manifest["extra"]
+            names = [f"{group}.{name}" for name, group in FINAL.items()] + interface["extra"]
             final = {name: read(name) for name in names}
             recorded = {
                 result: {
@@ -98,7 +126,7 @@ class StandaloneEngine(Engine):
                         len(task.x) * (p.steps_per_presentation if "trace" in result else 1)
                     ]
                 }
-                for result, columns in manifest["results"].items()
+                for result, columns in interface["results"].items()
             }
             if self.has_network:
                 self.live.receive({name: read(name) for name, _ in self._variables()})
@@ -111,11 +139,14 @@ class StandaloneEngine(Engine):
         """The array variables of all objects of the network."""
         return self.live.variables(self.live.network.sorted_objects)
 
-    def _build(self, record: tuple[str, ...], snapshots: bool) -> tuple[cache.Build, bool]:
+    def _build(
+        self, record: tuple[str, ...], snapshots: bool, instead_of: cache.Build | None = None
+    ) -> tuple[cache.Build, bool]:
         """The program for what is recorded, and whether it had to be compiled."""
         variant = (record, snapshots)
-        if variant in self._builds and self._builds[variant].program.exists():
-            return self._builds[variant], False
+        known = self._builds.get(variant)
+        if known is not None and known != instead_of and known.program.exists():
+            return known, False
         p, circuit = self.circuit.parameters, self.circuit
         n_inputs = circuit.lift.n_inputs
         model = circuit.model.as_dict() | {"delay": circuit.model.delay_steps(p)}
@@ -142,20 +173,22 @@ class StandaloneEngine(Engine):
             title += f", with {added}" if added else ""
 
         def make(directory: Path) -> dict[str, Any]:
-            from circuits.engines.codegen import compile_program
+            interface = self._generate(directory, record, snapshots)
+            compile_program(directory)
+            return interface
 
-            manifest = self._generate(directory, record, snapshots)
-            compile_program(directory, cache.require_compiler(), list(cache.FLAGS))
-            return manifest
-
-        build, made = cache.get_build(facts, make, title)
+        if instead_of is None:
+            build, made = cache.get_build(facts, make, title)
+        else:
+            build, made = cache.replace_build(instead_of, facts, make, title)
         self._builds[variant] = build
         return build, made
 
     def _generate(
         self, directory: Path, record: tuple[str, ...], snapshots: bool
     ) -> dict[str, Any]:
-        """Write the sources of the network's program; returns its manifest."""
+        """Write the sources of the network's program; returns what its launcher needs to know."""
+        import_brian2()
         from brian2.core.operations import NetworkOperation
 
         from circuits.engines.codegen import CircuitDevice, using
@@ -177,17 +210,17 @@ class StandaloneEngine(Engine):
             network.add(*watching.values())
             try:
                 device.write_program(network, directory)
-                manifest = device.manifest(watching)
+                interface = device.interface(watching)
             finally:
                 network.remove(*watching.values())
                 follow_readout(network, False)
-        return manifest | {"extra": live.extra()}
+        return interface | {"extra": live.extra()}
 
     def _sources_digest(self, record: tuple[str, ...], snapshots: bool) -> str:
-        with tempfile.TemporaryDirectory(prefix="manifold-circuit-") as folder:
-            self._generate(Path(folder), record, snapshots)
+        with scratch_folder(small=True) as folder:
+            self._generate(folder, record, snapshots)
             digest = hashlib.sha256()
-            for path in sorted(Path(folder).rglob("*")):
+            for path in sorted(folder.rglob("*")):
                 if path.is_file():
                     digest.update(path.name.encode() + path.read_bytes())
         return digest.hexdigest()
@@ -209,53 +242,112 @@ def _padded(stream: FloatArray) -> FloatArray:
     return np.pad(stream, ((0, CHUNK - len(stream)), (0, 0)))
 
 
-def _written(values: dict[str, Any], manifest: dict[str, Any], folder: Path) -> list[str]:
-    """Initial values as ``group.variable=value`` or ``group.variable=file``."""
+def _written(
+    values: dict[str, Any], spikes: dict[str, str], interface: dict[str, Any], folder: Path
+) -> list[str]:
+    """Initial values as ``group.variable=value`` or ``group.variable=file``; spikes as files."""
     arguments = []
-    for name, value in values.items():
-        if np.ndim(value) == 0:
-            arguments.append(f"{name}={value!r}")
-            continue
-        dtype = manifest["variables"].get(name, {"type": "float64"})["type"]
-        path = folder / f"initial.{name}"
-        np.ascontiguousarray(value, dtype=dtype).tofile(path)
-        arguments.append(f"{name}={path}")
+    try:
+        for name, value in values.items():
+            if np.ndim(value) == 0:
+                arguments.append(f"{name}={value!r}")
+                continue
+            dtype = interface["variables"].get(name, {"type": "float64"})["type"]
+            path = folder / f"initial.{name}"
+            np.ascontiguousarray(value, dtype=dtype).tofile(path)
+            arguments.append(f"{name}={path}")
+        for pathway, on_their_way in spikes.items():
+            (folder / f"{pathway}.spikes").write_text(on_their_way, encoding="ascii")
+    except OSError as error:
+        raise EngineError(
+            f"the circuit's values cannot be written ({error.strerror or error}): is the disk of "
+            f"{folder} full?"
+        ) from error
     return arguments
+
+
+def _incomplete(folder: Path, what: str) -> EngineError:
+    return EngineError(
+        f"the simulation wrote incomplete results ({what}): is the disk of {folder} full?"
+    )
 
 
 def _launch(build: cache.Build, results: Path, arguments: list[str], task: Task) -> None:
     """Run a program to its end, passing on its progress; interrupted, it is stopped and gone."""
     errors = results / "errors.txt"
-    command = [str(build.program), "--results_dir", f"{results}/", *arguments]
-    with (
-        errors.open("w") as stderr,
-        subprocess.Popen(
-            command, cwd=build.directory, stdout=subprocess.PIPE, stderr=stderr, text=True
-        ) as process,
-    ):
+    owner = os.getpid()
+    with errors.open("w") as stderr, _started(build, results, arguments, stderr) as process:
         assert process.stdout is not None
         try:
             for line in process.stdout:
-                task.report(int(float(line) * len(task.x)))
+                fraction = _fraction(line)
+                if fraction is None:
+                    raise _failure(
+                        build,
+                        f"the compiled circuit said {line.strip()[:200]!r} instead of how far it "
+                        "is: code that is added to it must not write to the standard output",
+                    )
+                task.report(int(fraction * len(task.x)))
             process.wait()
         except BaseException:
-            process.kill()
-            process.wait()
+            if os.getpid() == owner:  # a process forked meanwhile leaves its parent's program alone
+                process.kill()
+                process.wait()
             raise
-    complaint = errors.read_text().strip()
-    if process.returncode != 0 or complaint:
-        raise EngineError(
-            f"the compiled circuit failed with exit code {process.returncode}: "
-            f"{complaint or 'no message'}"
+    complaint = errors.read_text(encoding="utf-8", errors="replace").strip()
+    if process.returncode == 0 and not complaint:
+        return
+    if process.returncode == -signal.SIGILL:
+        raise BadBuildError(
+            f"the compiled circuit in {build.directory} came to an instruction that this processor "
+            "does not have: use engine='numpy', or a compiler for this processor (CXX)"
         )
+    raise _failure(
+        build,
+        f"the compiled circuit failed with exit code {process.returncode}: "
+        f"{complaint or 'no message'}",
+    )
+
+
+def _failure(build: cache.Build, sentence: str) -> EngineError:
+    """What a program that failed is reported as; the fault may be its build's."""
+    return EngineError(sentence) if cache.is_intact(build) else BadBuildError(sentence)
+
+
+def _started(
+    build: cache.Build, results: Path, arguments: list[str], stderr: Any
+) -> subprocess.Popen[str]:
+    """A program that was started, or an error that says why it was not."""
+    try:
+        return subprocess.Popen(
+            [str(build.program), "--results_dir", f"{results}/", *arguments],
+            cwd=build.directory,
+            stdout=subprocess.PIPE,
+            stderr=stderr,
+            encoding="utf-8",
+            errors="replace",
+        )
+    except OSError as error:
+        kind = BadBuildError if error.errno in CANNOT_START else EngineError
+        raise kind(
+            f"the compiled circuit in {build.directory} cannot be started "
+            f"({error.strerror or error}): point {cache.DIRECTORY_VARIABLE} at another folder, or "
+            "use engine='numpy'"
+        ) from None
+
+
+def _fraction(line: str) -> float | None:
+    """How much of a run is done by what a program says, or None if it says something else."""
+    try:
+        fraction = float(line)
+    except ValueError:
+        return None
+    return fraction if 0 <= fraction <= 1 else None
 
 
 def _table(path: Path, rows: int) -> FloatArray:
     """A monitor's values as (time, element)."""
     values = np.fromfile(path)
     if rows == 0 or values.size == 0 or values.size % rows:
-        raise EngineError(
-            f"the simulation wrote incomplete results ({values.size} values for {rows} rows): is "
-            f"the disk of {path.parent} full?"
-        )
+        raise _incomplete(path.parent, f"{values.size} values for {rows} rows")
     return values.reshape(rows, -1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
@@ -12,13 +13,15 @@ import threading
 import time
 import tracemalloc
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from circuits import ManifoldCircuit, ReferenceCircuit, SphereLift
-from circuits.engines import cache
+from circuits.engines import cache, compiler, standalone
 from circuits.errors import EngineError
+from tests.circuits.damages import DAMAGES, HARMLESS
 from tests.conftest import moons, small_circuit
 
 LIFT = SphereLift(center=(0.5, 0.25), radius=3.0)
@@ -41,7 +44,7 @@ print(json.dumps([made, "brian2" in sys.modules, float(run["w"].sum())]))
 def own_cache(tmp_path, monkeypatch) -> Path:
     """An empty cache; what goes into it need not be fast, and is compiled in half the time."""
     monkeypatch.setenv(cache.DIRECTORY_VARIABLE, str(tmp_path / "builds"))
-    monkeypatch.setattr(cache, "FLAGS", (*cache.FLAGS, "-O0"))
+    monkeypatch.setattr(compiler, "FLAGS", (*compiler.FLAGS, "-O0"))
     return tmp_path / "builds"
 
 
@@ -51,7 +54,7 @@ def one_build(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("one") / "builds"
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(cache.DIRECTORY_VARIABLE, str(folder))
-        patch.setattr(cache, "FLAGS", (*cache.FLAGS, "-O0"))
+        patch.setattr(compiler, "FLAGS", (*compiler.FLAGS, "-O0"))
         assert run_once()
     return folder
 
@@ -84,12 +87,12 @@ def run_once(**changes):
     return made
 
 
-def test_two_processes_at_once_make_one_build_and_a_third_compiles_nothing(own_cache):
-    both = [answer(process) for process in [start_process(), start_process()]]
-    assert sorted(built for built, _, _ in both) == [False, True]
-    third = answer(start_process())
-    assert third[:2] == [False, False]  # not compiled, Brian2 not even imported
-    assert {result for _, _, result in [*both, third]} == {third[2]}
+def test_processes_at_once_make_one_build_and_another_compiles_nothing(own_cache):
+    first = [answer(process) for process in [start_process() for _ in range(4)]]
+    assert sorted(built for built, _, _ in first) == [False] * 3 + [True]
+    last = answer(start_process())
+    assert last[:2] == [False, False]  # not compiled, Brian2 not even imported
+    assert {result for _, _, result in [*first, last]} == {last[2]}
     assert len(list(own_cache.glob("*/manifest.json"))) == 1
     assert not list(own_cache.glob("*.new-*"))
 
@@ -113,35 +116,176 @@ def test_one_build_serves_what_users_sweep(filled_cache):
     assert len(cache.entries()) == 2
 
 
+FACTS = {"a tiny program": 1}
+
+
+def script(says: str = "fine"):
+    """What makes a program without a compiler: a script."""
+
+    def make(folder: Path) -> dict[str, Any]:
+        program = folder / "main"
+        program.write_text(f"#!/bin/sh\necho {says}\n")
+        program.chmod(0o755)
+        (folder / "static_arrays").mkdir()
+        (folder / "static_arrays" / "one").write_bytes(bytes(8))
+        return {"random": False}
+
+    return make
+
+
+def get_script() -> tuple[cache.Build, bool]:
+    build, made = cache.get_build(FACTS, script(), "a tiny program")
+    assert build.interface == {"random": False}
+    assert subprocess.check_output([build.program]) == b"fine\n"
+    return build, made
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_build_is_made_again_and_nothing_else_is_lost(own_cache, damage, capsys):
+    home = get_script()[0].directory
+    outside = [own_cache / "users", own_cache / "ffffffff", own_cache.parent / "x"]
+    for path in outside:
+        path.mkdir()
+        (path / "notes").write_text("mine")
+    DAMAGES[damage](home)
+    capsys.readouterr()
+    build, made = get_script()
+    assert made == (damage not in HARMLESS)
+    said = capsys.readouterr().err.splitlines()
+    assert [line for line in said if "compiling" in line] == said[:made]
+    assert len(said) <= 2
+    assert build.directory == home
+    assert get_script() == (build, False)
+    assert not list(own_cache.glob("*.new-*"))
+    if damage != "lock is a folder":
+        assert cache.clear() == 1
+        assert not home.exists()
+    assert all((path / "notes").read_text() == "mine" for path in outside)
+
+
 @pytest.mark.parametrize(
-    "damage", ["truncated", "changed", "no manifest", "bad manifest", "no program"]
+    "damage", ["program truncated", "array damaged", "manifest of somebody else"]
 )
-def test_a_damaged_build_is_made_again(filled_cache, damage):
+def test_a_circuit_whose_build_was_damaged_gives_the_right_numbers(filled_cache, damage):
     assert not run_once()
-    (home,) = (path for path in filled_cache.iterdir() if path.is_dir())
-    program = home / "main"
-    if damage == "truncated":
-        program.write_bytes(program.read_bytes()[:1000])
-    elif damage == "changed":
-        program.write_bytes(program.read_bytes()[:-1] + b"!")
-    elif damage == "no manifest":
-        (home / "manifest.json").unlink()
-    elif damage == "bad manifest":
-        (home / "manifest.json").write_text("{")
-    else:
-        program.unlink()
+    DAMAGES[damage](folder_of_the_build(filled_cache))
     assert run_once()
     assert not run_once()
 
 
-def test_what_a_killed_builder_left_is_removed(filled_cache):
-    (home,) = (path for path in filled_cache.iterdir() if path.is_dir())
-    left = filled_cache / f"{home.name}.new-abc"
-    left.mkdir()
-    (left / "main.cc").write_text("int main(")
+def folder_of_the_build(root: Path) -> Path:
+    (home,) = (path for path in root.iterdir() if path.is_dir())
+    return home
+
+
+@pytest.mark.parametrize("fate", ["gone", "no program", "illegal instruction", "crashes", "arrays"])
+def test_a_build_that_stops_working_is_made_again(filled_cache, monkeypatch, fate):
+    """Between looking for a build and starting it, and while a circuit holds on to it."""
+    points, _, labels = moons(20, after=5)
+    circuit = ManifoldCircuit(small_circuit(tile_radius=1.0), LIFT, "cpp_standalone")
+    home = folder_of_the_build(filled_cache)
+    load = cache._load
+    broken = []
+
+    def load_and_break(folder: Path) -> cache.Build | None:
+        build = load(folder)
+        if build is not None and not broken:
+            broken.append(build)
+            if fate == "gone":
+                shutil.rmtree(home)
+            elif fate == "arrays":
+                shutil.rmtree(home / "static_arrays")
+            else:
+                program = {
+                    "no program": "\0",
+                    "illegal instruction": "#!/bin/sh\nkill -ILL $$\n",
+                    "crashes": "#!/bin/sh\nkill -SEGV $$\n",
+                }
+                (home / "main").write_text(program[fate])
+        return build
+
+    monkeypatch.setattr(cache, "_load", load_and_break)
+    run = circuit.run(points, labels)
+    assert broken
+    expected = ReferenceCircuit(circuit.parameters, LIFT).run(points, labels)
+    assert np.abs(run["h"].values - expected["h"].values).max() <= 1e-10
+    assert not run_once()
+
+
+def test_a_program_that_never_works_is_one_sentence(own_cache, monkeypatch):
+    def compiled(folder: Path) -> None:
+        (folder / "main").write_bytes(b"\0")
+        (folder / "main").chmod(0o755)
+
+    monkeypatch.setattr(standalone, "compile_program", compiled)
+    with pytest.raises(EngineError, match=r"cannot be started \(Exec format error\)"):
+        run_once()
+
+
+@pytest.mark.parametrize("said", ["half way", "nan", "-1", r"\0377\0376", ""])
+def test_a_program_that_says_something_else_is_reported(own_cache, monkeypatch, said):
+    def compiled(folder: Path) -> None:
+        (folder / "main").write_text(f"#!/bin/sh\necho '{said}'\nexec sleep 1000\n")
+        (folder / "main").chmod(0o755)
+
+    monkeypatch.setattr(standalone, "compile_program", compiled)
+    with pytest.raises(EngineError, match=r"the compiled circuit said '.*' instead of how far"):
+        run_once()
+
+
+def test_only_builds_of_ours_are_listed_cleared_and_evicted(own_cache, monkeypatch):
+    home = get_script()[0].directory
+    users = [
+        own_cache / "results" / "a.nc",
+        own_cache / "0123456789abcdef01234567" / "mine.txt",  # a name like a key's
+        own_cache / "0123456789abcdef01234568" / "manifest.json",
+        own_cache / f"{home.name}.new-thing" / "main.cc",
+        own_cache / f"{home.name}x" / cache.MARKER,
+        own_cache / "notes.txt",
+    ]
+    for path in users:
+        path.parent.mkdir(exist_ok=True)
+        path.write_text('{"title": "mine", "digests": {}}')
+    elsewhere = own_cache.parent / "elsewhere"
+    shutil.copytree(home, elsewhere)
+    link = own_cache / "0123456789abcdef01234569"
+    link.symlink_to(elsewhere)
+    assert [entry.key for entry in cache.entries()] == [home.name]
+    long_ago = time.time() - 3600
+    os.utime(home / "manifest.json", (long_ago, long_ago))
+    monkeypatch.setenv(cache.LIMIT_VARIABLE, "0")
+    other, _ = cache.get_build({"another": 1}, script(), "another")
+    assert [entry.key for entry in cache.entries()] == [other.directory.name]
+    assert cache.clear() == 1
+    assert cache.entries() == []
+    assert cache.clear() == 0
+    assert all(path.exists() for path in users)
+    assert (elsewhere / "main").exists()
+    assert link.is_symlink()
+
+
+def test_what_a_killed_builder_left_is_removed(own_cache):
+    home = get_script()[0].directory
+    empty, begun = (own_cache / f"{home.name}.new-{name}" for name in ("abc", "def"))
+    empty.mkdir()
+    begun.mkdir()
+    (begun / cache.MARKER).touch()
+    (begun / "main.cc").write_text("int main(")
     (home / "main").unlink()
-    assert run_once()
-    assert not left.exists()
+    assert get_script()[1]
+    assert not empty.exists()
+    assert not begun.exists()
+
+
+def test_builds_of_before_there_was_a_marker_are_cleared(own_cache):
+    old = own_cache / "0123456789abcdef01234567"
+    old.mkdir(parents=True, mode=0o700)
+    own_cache.chmod(0o700)
+    manifest = {"variables": {}, "results": {}, "title": "old", "digests": {"main": "0"}}
+    (old / "manifest.json").write_text(json.dumps(manifest))
+    assert [entry.key for entry in cache.entries()] == [old.name]
+    assert cache.clear() == 1
+    assert not old.exists()
 
 
 def test_clearing_waits_for_a_build_in_the_making(filled_cache):
@@ -150,6 +294,7 @@ def test_clearing_waits_for_a_build_in_the_making(filled_cache):
     (entry,) = cache.entries()
     workshop = filled_cache / f"{entry.key}.new-abc"
     workshop.mkdir()
+    (workshop / cache.MARKER).touch()
     cleared = []
     with FileLock(filled_cache / f"{entry.key}.lock"):
         thread = threading.Thread(target=lambda: cleared.append(cache.clear()))
@@ -160,20 +305,6 @@ def test_clearing_waits_for_a_build_in_the_making(filled_cache):
     thread.join()
     assert cleared == [1]
     assert cache.entries() == []
-
-
-def test_what_killed_processes_left_in_memory_is_removed(tmp_path):
-    from circuits.engines.scratch import _sweep
-
-    dead = subprocess.Popen([sys.executable, "-c", ""])
-    dead.wait()
-    left = tmp_path / f"manifold-circuit-{dead.pid}-abc"
-    used = tmp_path / f"manifold-circuit-{os.getpid()}-abc"
-    for folder in (left, used):
-        folder.mkdir()
-    _sweep(tmp_path)
-    assert not left.exists()
-    assert used.exists()
 
 
 def test_the_cache_is_bounded(filled_cache, monkeypatch):
@@ -189,26 +320,230 @@ def test_the_cache_is_bounded(filled_cache, monkeypatch):
     assert cache.entries() == []
 
 
-def test_a_cache_that_cannot_be_written(tmp_path, monkeypatch):
+def test_a_cache_that_is_a_file(tmp_path, monkeypatch):
     blocked = tmp_path / "file"
     blocked.write_text("")
     monkeypatch.setenv(cache.DIRECTORY_VARIABLE, str(blocked))
-    with pytest.raises(EngineError, match=rf"cache at {blocked} cannot be used.*MANIFOLD_CIRCUIT"):
+    for use in (get_script, cache.entries, cache.clear):
+        with pytest.raises(
+            EngineError, match=rf"cache at {blocked} cannot be used.*MANIFOLD_CIRCUIT"
+        ):
+            use()
+    assert blocked.read_text() == ""
+
+
+@pytest.mark.parametrize("text", ["much", "-1", "1e9", "\u0663", "9" * 5000, " 1", "1.5", "0x10"])
+def test_a_limit_that_is_no_number(own_cache, monkeypatch, text):
+    monkeypatch.setenv(cache.LIMIT_VARIABLE, text)
+    with pytest.raises(EngineError, match="must be a number of bytes, got '") as error:
+        get_script()
+    assert len(str(error.value)) < 200
+
+
+def test_where_the_cache_is(monkeypatch, tmp_path):
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    for chosen, meant in {
+        "builds": tmp_path / "here" / "builds",
+        "./a/../builds": tmp_path / "here" / "a" / ".." / "builds",
+        "~/builds": tmp_path / "builds",
+        str(tmp_path): tmp_path,
+        "": tmp_path / ".cache" / "manifold-circuit" / "builds",
+    }.items():
+        monkeypatch.setenv(cache.DIRECTORY_VARIABLE, chosen)
+        assert cache.cache_directory() == meant
+    monkeypatch.setenv(cache.DIRECTORY_VARIABLE, "~nobody-of-that-name/builds")
+    with pytest.raises(EngineError, match="leads nowhere"):
+        cache.cache_directory()
+    monkeypatch.setenv(cache.DIRECTORY_VARIABLE, "builds")
+    (tmp_path / "here").rmdir()
+    with pytest.raises(EngineError, match="leads nowhere"):
+        cache.cache_directory()
+
+
+def test_a_relative_cache(filled_cache, monkeypatch):
+    monkeypatch.chdir(filled_cache.parent)
+    monkeypatch.setenv(cache.DIRECTORY_VARIABLE, filled_cache.name)
+    assert not run_once()
+
+
+def test_folders_of_others_are_refused(own_cache, monkeypatch):
+    get_script()
+    assert own_cache.stat().st_mode & 0o777 == 0o700
+    for mode in (0o777, 0o720, 0o702):
+        own_cache.chmod(mode)
+        for use in (get_script, cache.entries, cache.clear):
+            with pytest.raises(EngineError, match=f"chmod go-w {own_cache}, or point MANIFOLD"):
+                use()
+    own_cache.chmod(0o755)
+    assert not get_script()[1]
+    someone = os.getuid() + 1
+    monkeypatch.setattr(os, "getuid", lambda: someone)
+    for use in (get_script, cache.entries, cache.clear):
+        with pytest.raises(EngineError, match="belongs to another user"):
+            use()
+
+
+def fake_compiler(path: Path, lines: str) -> str:
+    path.write_bytes(b"#!/bin/sh\n" + lines.encode("latin-1") + b"\n")
+    path.chmod(0o755)
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        ("echo 'fatal error: out of ideas' >&2; exit 1", "circuit: fatal error: out of ideas"),
+        ("echo 'error: \xff\xfe' >&2; exit 1", "circuit: error: \ufffd\ufffd$"),
+        ("echo '\xff\xfe'; exit 1", "circuit: no program, and no message"),
+        ("exit 0", "circuit: no program, and no message"),
+    ],
+)
+def test_a_compiler_that_fails(own_cache, tmp_path, monkeypatch, lines, message):
+    monkeypatch.setenv("CXX", fake_compiler(tmp_path / "compiler", lines))
+    with pytest.raises(EngineError, match=f"could not compile the {message}"):
         run_once()
-    monkeypatch.setenv(cache.LIMIT_VARIABLE, "much")
-    with pytest.raises(EngineError, match="number of bytes, got 'much'"):
-        cache.cache_limit()
+    assert not [path for path in own_cache.iterdir() if path.is_dir()]
+    assert not compiler.compiler_works()
 
 
-def test_a_compiler_that_fails(own_cache, tmp_path, monkeypatch):
-    script = tmp_path / "broken-compiler"
-    script.write_text("#!/bin/sh\necho 'fatal error: out of ideas' >&2\nexit 1\n")
-    script.chmod(0o755)
-    monkeypatch.setenv("CXX", str(script))
+def test_a_compiler_that_cannot_be_started(own_cache, tmp_path, monkeypatch):
+    broken = tmp_path / "compiler"
+    broken.write_bytes(b"\0")
+    broken.chmod(0o755)
+    monkeypatch.setenv("CXX", str(broken))
+    assert not compiler.compiler_works()
+    with pytest.raises(EngineError, match=r"compiler '.*' cannot be started"):
+        run_once()
+
+
+def test_the_compiler_is_a_command(own_cache, tmp_path, monkeypatch):
+    real = shutil.which("g++") or shutil.which("c++")
+    assert real is not None
+    monkeypatch.setenv("CXX", f"{real} -m64 '-DTEXT=two words'")
+    assert compiler.compiler() == (real, "-m64", "-DTEXT=two words")
+    assert run_once()
+    assert not run_once()
+    monkeypatch.setenv("CXX", f"{real} -m64")
+    keys = [cache.get_build(FACTS, script(), "") for _ in range(2)]
+    assert [made for _, made in keys] == [True, False]
+    monkeypatch.setenv("CXX", real)
+    assert cache.get_build(FACTS, script(), "")[1]  # other options, another build
+    (tmp_path / "my tools").mkdir()
+    blank = fake_compiler(tmp_path / "my tools" / "cc", f'exec {real} "$@"')
+    monkeypatch.setenv("CXX", blank)
+    assert compiler.compiler() == (blank,)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("CXX", "'./my tools/cc' -O0")
+    assert compiler.compiler() == (blank, "-O0")
+    monkeypatch.setenv("CXX", "g++ 'unclosed")
+    for ask in (compiler.compiler, compiler.compiler_works, run_once):
+        with pytest.raises(EngineError, match=r"CXX is .*closing quotation.*check its quotes"):
+            ask()
+    for nothing in ("", "  "):
+        monkeypatch.setenv("CXX", nothing)
+        assert compiler.compiler() is not None
+    monkeypatch.setenv("CXX", "no-such-compiler -m64")
+    with pytest.raises(EngineError, match="'no-such-compiler -m64' is not on the path"):
+        run_once()
+
+
+def test_a_version_that_is_not_utf8(own_cache, tmp_path, monkeypatch):
+    lines = 'if [ "$1" = --version ]; then echo "\xff\xfe 1.0"; else exec g++ "$@"; fi'
+    monkeypatch.setenv("CXX", fake_compiler(tmp_path / "compiler", lines))
+    assert compiler.toolchain()["version"] == "\ufffd\ufffd 1.0"
+    assert run_once()
+
+
+MOUNTED = """
+mount -t tmpfs -o mode=700 none "$1" || exit 77
+{before}
+mount -o remount,{options} "$1" || exit 77
+{python} -c "$2"
+"""
+"""Runs a program with a file system of its own, in a namespace that ends with it."""
+
+
+@pytest.mark.parametrize(
+    ("options", "before", "made", "reason"),
+    [
+        ("noexec", "", True, "does not allow programs to be executed"),
+        ("noexec", 'cp -a "$1.full/." "$1"', True, "does not allow programs to be executed"),
+        ("ro", "", True, "cannot be written"),
+        ("ro", 'cp -a "$1.full/." "$1"', False, ""),
+    ],
+)
+def test_a_cache_that_takes_no_programs(tmp_path, options, before, made, reason):
+    root, temporary = tmp_path / "builds", tmp_path / "tmp"
+    for folder in (root, temporary):
+        folder.mkdir()
+    code = """
+import subprocess, os
+from tests.circuits.test_cache import get_script
+build, made = get_script()
+print(made, build.directory.parent)
+print(get_script()[1])
+child = os.fork()
+if not child:
+    again, made = get_script()
+    print(made, again.directory.exists(), build.directory.exists(), flush=True)
+    raise SystemExit
+os.waitpid(child, 0)
+print(build.program.exists())
+"""
+    environment = {**os.environ, cache.DIRECTORY_VARIABLE: str(root), "TMPDIR": str(temporary)}
+    if before:
+        full = {**environment, cache.DIRECTORY_VARIABLE: f"{root}.full"}
+        fill = "from tests.circuits.test_cache import get_script; get_script()"
+        subprocess.run([sys.executable, "-c", fill], env=full, check=True)
+    text = MOUNTED.format(before=before, options=options, python=sys.executable)
+    done = subprocess.run(
+        ["unshare", "-m", "sh", "-c", text, "sh", str(root), code],
+        env=environment,
+        capture_output=True,
+        text=True,
+    )
+    if done.returncode in (77, 1) and "Traceback" not in done.stderr:
+        pytest.skip("no file system can be mounted here")
+    assert done.returncode == 0, done.stderr
+    first, second, forked, last = done.stdout.splitlines()
+    place = temporary if made else root
+    assert first.startswith(f"{made} {place}")
+    assert second == "False"
+    assert forked == f"{made} True True"  # its own, where it cannot share
+    assert last == "True"  # the child's end does not take the parent's
+    said = [line for line in done.stderr.splitlines() if reason and reason in line]
+    # One line, though asked twice; the child, which makes its own, has said it already.
+    sentence = (
+        f"the build cache at {root} {reason}: what is compiled is kept for this process alone"
+    )
+    assert said == [f"manifold-circuit: {sentence}"] * made
+    assert list(temporary.iterdir()) == []
+
+
+def test_a_folder_that_refuses_builds(own_cache, monkeypatch, capsys):
+    def refuse(*arguments: Any, **options: Any) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(Path, "mkdir", refuse)
+    monkeypatch.setattr(cache, "process_folder", lambda: own_cache.parent)
+    with pytest.raises(EngineError, match="neither in the build cache nor in the temporary folder"):
+        get_script()
+    assert "cannot be used (Permission denied): what is compiled" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
+def test_a_full_disk_is_one_sentence_and_leaves_nothing_half_made(own_cache, number):
+    def make(folder: Path) -> dict[str, Any]:
+        (folder / "main.cc").write_text("int main(")
+        raise OSError(number, os.strerror(number))
+
     with pytest.raises(
-        EngineError, match="could not compile the circuit: fatal error: out of ideas"
+        EngineError, match=rf"at {own_cache} cannot be used \({os.strerror(number)}\): free some"
     ):
-        run_once()
+        cache.get_build(FACTS, make, "a tiny program")
     assert not [path for path in own_cache.iterdir() if path.is_dir()]
 
 

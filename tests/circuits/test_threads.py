@@ -1,0 +1,141 @@
+"""Circuits outside the main thread: first uses, and several at once."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from circuits.engines import cache
+
+COMMON = """
+import json, signal, sys, threading, warnings
+warnings.simplefilter("ignore")
+import numpy as np
+from circuits import CircuitParameters, ManifoldCircuit, SphereLift
+from circuits.engines import compiler
+compiler.FLAGS += ("-O0",)
+
+def run(engine, n_tiles):
+    parameters = CircuitParameters(n_tiles=n_tiles, n_interneurons=2, steps_per_presentation=20)
+    circuit = ManifoldCircuit(parameters, SphereLift((0, 0), 3), engine)
+    points = np.random.default_rng(n_tiles).uniform(-1, 1, (30, 2))
+    first = circuit.run(points, np.sign(points[:, 0]))
+    return [*first["h"].values.ravel(), *circuit.predict(points[:5]).ravel()]
+
+def in_threads(tasks):
+    found, errors = {}, []
+    def one(task):
+        try:
+            found[task] = run(*task)
+        except BaseException as error:
+            errors.append(repr(error))
+    threads = [threading.Thread(target=one, args=(task,)) for task in tasks]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not errors, errors
+    return [found[task] for task in tasks]
+"""
+
+
+def said_by(code: str, builds: Path) -> str:
+    """What a process of its own prints: one in which nobody has imported Brian2 yet."""
+    done = subprocess.run(
+        [sys.executable, "-c", COMMON + code],
+        env=os.environ | {cache.DIRECTORY_VARIABLE: str(builds)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize("engine", ["numpy", "cython", "cpp_standalone"])
+def test_the_first_use_of_an_engine_can_be_in_any_thread(engine, tmp_path):
+    code = f"""
+assert "brian2" not in sys.modules
+before = signal.signal, signal.getsignal(signal.SIGINT)
+(there,) = in_threads([({engine!r}, 3)])
+assert "brian2" in sys.modules
+assert before == (signal.signal, signal.getsignal(signal.SIGINT))
+here = run({engine!r}, 3)
+assert there == here
+"""
+    said_by(code, tmp_path / "builds")
+
+
+def test_parameters_have_units_in_any_thread(tmp_path):
+    code = """
+found = []
+def ask():
+    found.append(float(CircuitParameters(n_tiles=3, n_interneurons=2).dt))
+thread = threading.Thread(target=ask)
+thread.start()
+thread.join()
+assert found == [CircuitParameters(n_tiles=3, n_interneurons=2).dt_]
+"""
+    said_by(code, tmp_path / "builds")
+
+
+def test_circuits_in_several_threads_at_once_give_the_numbers_of_one_after_the_other(tmp_path):
+    code = """
+tasks = [(engine, tiles) for engine in ("numpy", "cpp_standalone", "cython") for tiles in (3, 4)]
+cold = in_threads(tasks)
+warm = in_threads(tasks)
+one_by_one = [run(*task) for task in tasks]
+worst = [
+    max(np.abs(np.subtract(a, b)).max() for a, b in zip(found, one_by_one))
+    for found in (cold, warm)
+]
+agreement = max(np.abs(np.subtract(*pair)).max() for pair in zip(one_by_one[:2], one_by_one[2:4]))
+print(json.dumps([*worst, float(agreement)]))
+"""
+    cold, warm, engines = json.loads(said_by(code, tmp_path / "builds"))
+    # The same arithmetic in the same order: nothing but the thread differs.
+    assert cold <= 1e-12
+    assert warm <= 1e-12
+    assert engines <= 1e-10  # and they are the circuit's numbers
+
+
+def test_imported_in_the_main_thread_brian2_handles_interrupts_as_ever(tmp_path):
+    code = """
+plain = signal.getsignal(signal.SIGINT)
+run("numpy", 3)
+import brian2
+handler = signal.getsignal(signal.SIGINT)
+assert handler is brian2._int_handler and handler.previous_handler is plain
+"""
+    said_by(code, tmp_path / "builds")
+
+
+def test_other_threads_can_install_handlers_while_brian2_is_imported(tmp_path):
+    code = """
+import importlib
+from circuits.brian import import_brian2
+handlers = []
+load = importlib.import_module
+
+def slow(*names):
+    importing.set()
+    assert installed.wait(60)
+    return load(*names)
+
+importing, installed = threading.Event(), threading.Event()
+importlib.import_module = slow
+thread = threading.Thread(target=import_brian2)
+thread.start()
+assert importing.wait(60)
+signal.signal(signal.SIGUSR1, lambda number, frame: handlers.append(number))
+installed.set()
+thread.join()
+signal.raise_signal(signal.SIGUSR1)
+assert handlers == [signal.SIGUSR1]
+assert "brian2" in sys.modules
+"""
+    said_by(code, tmp_path / "builds")
