@@ -22,6 +22,7 @@ from tqdm import tqdm
 from circuits import CircuitParameters, results
 from circuits.dataset import versions
 from circuits.errors import InputError, UnsettledWarning
+from simulations.changes import parse_changes as parse_changes
 from simulations.experiments import EXPERIMENTS, get_experiment
 from simulations.experiments.claim import Claim, to_json
 from simulations.experiments.experiment import Config, Report
@@ -209,17 +210,3 @@ def rerun(path: Path, out: Path) -> tuple[Path, float]:
                 differences.append(np.inf)
             differences.append(float(np.abs(after.astype(float) - before)[~unknown].max(initial=0)))
     return results.save(new, target), max(differences)
-
-
-def parse_changes(items: list[str]) -> dict[str, Any]:
-    """``key=value`` pairs as given on the command line; values are JSON where they can be."""
-    changes: dict[str, Any] = {}
-    for item in items:
-        key, separator, text = item.partition("=")
-        if not separator or not key:
-            raise InputError(f"--set takes key=value, got {item!r}")
-        try:
-            changes[key.strip()] = json.loads(text)
-        except json.JSONDecodeError:
-            changes[key.strip()] = text.strip()
-    return changes
