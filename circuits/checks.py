@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 import numbers
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -29,8 +31,8 @@ def as_number(
     value: Any, name: str, *, above: float | None = None, least: float | None = None
 ) -> float:
     """A finite number, ``above`` or at ``least`` a bound."""
-    bound = f" above {above:g}" if above is not None else ""
-    bound = f" of at least {least:g}" if least is not None else bound
+    bound = f" and above {above:g}" if above is not None else ""
+    bound = f" and at least {least:g}" if least is not None else bound
     number = math.nan
     if is_number(value):
         try:
@@ -39,7 +41,8 @@ def as_number(
             number = math.inf
     low = (above is not None and not number > above) or (least is not None and not number >= least)
     if not math.isfinite(number) or low:
-        raise ParameterError(f"{name} must be a finite number{bound}, got {shown(value)}")
+        kind = "" if is_number(value) else ", a number"
+        raise ParameterError(f"{name} must be finite{bound}{kind}, got {shown(value)}")
     return number
 
 
@@ -111,15 +114,29 @@ def _first_masked(values: Any) -> str:
     return f"{masked.sum()} values are, the first at point {np.argwhere(masked)[0][0]}"
 
 
-def read_bytes(path: Any, error: type[CircuitError] = InputError) -> bytes:
-    """All of a regular file: a pipe or a device could keep us waiting for ever."""
-    try:
+def require_file(path: Any, error: type[CircuitError] = InputError) -> Path:
+    """A path that leads to a regular file: a pipe or a device could keep us waiting for ever."""
+    with _named(path, error):
         file = Path(path)
         mode = file.stat().st_mode
-        if not stat.S_ISREG(mode):
-            what = "a folder" if stat.S_ISDIR(mode) else "not a regular file"
-            raise error(f"{shown_path(path)} is {what}: give the name of a file")
+    if not stat.S_ISREG(mode):
+        what = "a folder" if stat.S_ISDIR(mode) else "not a regular file"
+        raise error(f"{shown_path(path)} is {what}: give the name of a file")
+    return file
+
+
+def read_bytes(path: Any, error: type[CircuitError] = InputError) -> bytes:
+    """All that is in a regular file."""
+    file = require_file(path, error)
+    with _named(path, error):
         return file.read_bytes()
+
+
+@contextmanager
+def _named(path: Any, error: type[CircuitError]) -> Iterator[None]:
+    """Around work on a file: what goes wrong with it is an error that names it."""
+    try:
+        yield
     except FileNotFoundError:
         raise error(f"there is no file {shown_path(path)}") from None
     except OSError as reason:
