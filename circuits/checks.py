@@ -23,8 +23,7 @@ def is_number(value: Any) -> bool:
     """Whether a value is one real number: no truth value, no text, no array of several."""
     if isinstance(value, np.ndarray):
         return value.ndim == 0 and value.dtype.kind in "iuf" and not np.ma.is_masked(value)
-    real = isinstance(value, numbers.Real | Decimal)
-    return real and not isinstance(value, bool | np.bool_)
+    return isinstance(value, numbers.Real) and not isinstance(value, bool | np.bool_)
 
 
 def as_number(
@@ -48,9 +47,10 @@ def as_number(
 
 def as_count(value: Any, name: str, least: int = 0) -> int:
     """A whole number from ``least``."""
-    if not (is_number(value) and value == value // 1 and value >= least):
+    number = value.item() if isinstance(value, np.ndarray | np.generic) else value
+    if not (is_number(value) and number == number // 1 and number >= least):
         raise ParameterError(f"{name} must be a whole number from {least}, got {shown(value)}")
-    return int(value)
+    return int(number)
 
 
 def as_generator(rng: Any) -> np.random.Generator:
@@ -94,7 +94,7 @@ _KINDS = {
 def _plain_objects(found: NDArray[Any]) -> NDArray[Any]:
     """An array of Python objects as floats, if all of them are numbers."""
     for value in found.ravel():
-        if not (is_number(value) or isinstance(value, bool | np.bool_)):
+        if not (is_number(value) or isinstance(value, bool | np.bool_ | Decimal)):
             raise TypeError(f"{shown(value)} is no number")
     return found.astype(float)
 

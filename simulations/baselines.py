@@ -256,12 +256,7 @@ def _solve(g: FloatArray, z: FloatArray) -> Any:
 def _as_outputs(h: ArrayLike, n_tiles: int | None = None) -> FloatArray:
     """Tile outputs as a finite array (T, m)."""
     array = as_floats(h, "tile outputs")
-    if (
-        array.ndim != 2
-        or array.shape[1] == 0
-        or len(array) == 0
-        or n_tiles not in (None, array.shape[1])
-    ):
+    if array.ndim != 2 or array.size == 0 or n_tiles not in (None, array.shape[1]):
         wanted = "(T, m)" if n_tiles is None else f"(T, {n_tiles})"
         raise InputError(f"tile outputs must have the shape {wanted}, got {array.shape}")
     if not np.isfinite(array).all():

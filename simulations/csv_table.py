@@ -59,10 +59,8 @@ def read_table(content: bytes) -> Table:
     width = len(rows[0])
     for line, row in zip(lines, rows, strict=True):
         if len(row) != width:
-            raise InputError(
-                f"line {line} has {len(row)} cell{'s' * (len(row) != 1)}, but line {lines[0]} has {width}: each line "
-                "needs the same separators"
-            )
+            cells = f"{len(row)} cell{'s' * (len(row) != 1)}"
+            raise InputError(f"line {line} has {cells}, but line {lines[0]} has {width}")
     notes = []
     while width > 1 and not any(row[width - 1] for row in rows):
         width -= 1
