@@ -227,12 +227,12 @@ def _suspicion(name: str, values: FloatArray, unlabelled: bool) -> str | None:
 
 
 def _npy(path: Path, label_column: str | None, class_column: str | None) -> Content:
-    array = _loaded(path, np.ndarray, "one array, as numpy.save writes it")
-    if array.ndim != 2 or array.size == 0 or array.dtype.kind not in "biuf":
-        return Content(as_points(array))  # which says what is wrong
-    names = [str(place) for place in range(1, array.shape[1] + 1)]
-    table = Table(names, list(array.T), list(range(1, len(array) + 1)))
-    return _from_table(table, label_column, class_column)
+    with _loaded(path, np.ndarray, "one array, as numpy.save writes it") as array:
+        if array.ndim != 2 or array.size == 0 or array.dtype.kind not in "biuf":
+            return Content(as_points(array))  # which says what is wrong
+        names = [str(place) for place in range(1, array.shape[1] + 1)]
+        table = Table(names, list(array.T), list(range(1, len(array) + 1)))
+        return _from_table(table, label_column, class_column)
 
 
 def _npz(path: Path, label_column: str | None, class_column: str | None) -> Content:
@@ -241,13 +241,17 @@ def _npz(path: Path, label_column: str | None, class_column: str | None) -> Cont
         return _from_arrays(archive.files, archive.__getitem__, label_column, class_column)
 
 
-def _loaded(path: Path, kind: type[Any], words: str) -> Any:
+@contextmanager
+def _loaded(path: Path, kind: type[Any], words: str) -> Iterator[Any]:
     """What NumPy finds in a file. Nothing is unpickled: objects could run code."""
     with _reading():
-        found = np.load(path, allow_pickle=False)
-    if not isinstance(found, kind):
-        raise InputError(f"it must hold {words}")
-    return found
+        file = path.open("rb")  # which NumPy would leave open if it fails
+    with file:
+        with _reading():
+            found = np.load(file, allow_pickle=False)
+        if not isinstance(found, kind):
+            raise InputError(f"it must hold {words}")
+        yield found
 
 
 @contextmanager
