@@ -353,7 +353,8 @@ def test_what_was_written_is_read(
         return space + (f'"{text}"' if quotes else text + space)
 
     rows = [[repr(value) for value in row] for row in values]
-    if comma and separator != ",":
+    # In one column nothing tells a decimal comma from a separator.
+    if comma and separator != "," and (trailing or len(rows[0]) > 1):
         rows = [[text.replace(".", ",") for text in row] for row in rows]
     if header:
         rows = [[f"x{i}, y" if quotes else f"x{i}" for i in range(len(rows[0]))], *rows]
