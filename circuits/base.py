@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from circuits import rules
 from circuits.dataset import Stream, make_dataset, warn_if_unsettled
-from circuits.errors import CircuitError, DivergenceError, InputError, ParameterError
+from circuits.errors import CircuitError, DivergenceError, InputError, ParameterError, shown
 from circuits.lift import FloatArray, SphereLift, as_labels, as_points, distinct_rows
 from circuits.model import CircuitModel
 from circuits.parameters import CircuitParameters, format_seconds
@@ -311,12 +311,14 @@ class Circuit(ABC):
 
 def checked_options(record: Iterable[str], snapshot_every: int | None) -> tuple[str, ...]:
     """What ``run`` is asked to store, in the order of `RECORDABLE`."""
-    if snapshot_every is not None and not (
-        isinstance(snapshot_every, int | np.integer) and snapshot_every >= 1
-    ):
-        raise InputError(f"snapshot_every must be a whole number from 1, got {snapshot_every}")
-    names = (record,) if isinstance(record, str) else tuple(record)
+    whole = isinstance(snapshot_every, int | np.integer) and not isinstance(snapshot_every, bool)
+    if snapshot_every is not None and not (whole and snapshot_every >= 1):
+        raise InputError(
+            f"snapshot_every must be a whole number from 1, got {shown(snapshot_every)}"
+        )
+    several = isinstance(record, Iterable) and not isinstance(record, str)
+    names: tuple[Any, ...] = tuple(record) if several else (record,)
     for name in names:
-        if name not in RECORDABLE:
-            raise InputError(f"record takes {', '.join(RECORDABLE)}, got {name!r}")
+        if not isinstance(name, str) or name not in RECORDABLE:
+            raise InputError(f"record takes {', '.join(RECORDABLE)}, got {shown(name)}")
     return tuple(name for name in RECORDABLE if name in names)

@@ -1,8 +1,12 @@
-"""What the circuit refuses and what it warns of, as types a caller can catch."""
+"""What the circuit refuses and what it warns of, as types a caller can catch, and how messages
+show values."""
 
 from __future__ import annotations
 
+import math
+import os
 import reprlib
+from collections.abc import Iterable
 from typing import Any
 
 
@@ -34,7 +38,49 @@ class LostLabelWarning(UserWarning):
     """Labels came with points that no tile responded to, and taught nothing."""
 
 
+SHOWN = 60
+"""Characters of a value that a message shows at most."""
+
+
+class _Short(reprlib.Repr):
+    """``repr`` without the depth, the length and the digits that nobody reads."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.maxlist = self.maxtuple = self.maxarray = self.maxdict = 4
+        self.maxstring = self.maxother = self.maxlong = SHOWN
+        self.maxlevel = 3
+
+    def repr_int(self, x: int, level: int) -> str:
+        # Python refuses to write out thousands of digits.
+        digits = int(x.bit_length() * math.log10(2)) + 1
+        return repr(x) if digits <= SHOWN else f"a whole number of about {digits} digits"
+
+    def repr_ndarray(self, x: Any, level: int) -> str:
+        return f"an array of {x.dtype} and shape {x.shape}" if x.size > 8 else str(x.tolist())
+
+
 def shown(value: Any) -> str:
-    """A value as part of a sentence: short, and on one line, whatever it is."""
-    text = reprlib.repr(value).replace("\n", " ")
-    return text if len(text) <= 80 else f"{text[:77]}..."
+    """A value as a message shows it: on one line, short, printable, whatever it is."""
+    try:
+        text = _Short().repr(value)
+    except Exception:  # a repr that fails must not hide the error that wants to name the value
+        text = f"a {type(value).__name__}"
+    text = " ".join(text.split())
+    return text if len(text) <= 2 * SHOWN else f"{text[:SHOWN]}...{text[-SHOWN // 2 :]}"
+
+
+def shown_path(path: Any) -> str:
+    """The name of a file as a message shows it: file names need be neither UTF-8 nor printable."""
+    text = os.fsencode(str(path)).decode("utf-8", "backslashreplace")
+    text = "".join(mark if mark.isprintable() else repr(mark)[1:-1] for mark in text)
+    return text if len(text) <= 3 * SHOWN else f"{text[:SHOWN]}...{text[-SHOWN:]}"
+
+
+def listed(names: Iterable[Any], most: int = 10) -> str:
+    """Names as a message lists them, the first few of many."""
+    found = [str(name) for name in names]
+    some = ", ".join(
+        name if name.isprintable() and len(name) <= SHOWN else shown(name) for name in found[:most]
+    )
+    return some + (f" and {len(found) - most} more" if len(found) > most else "")

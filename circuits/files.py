@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from circuits.errors import CircuitError
+from circuits.errors import CircuitError, shown_path
 
 PARTIAL = re.compile(r"\.[0-9a-f]{16}\.manifold-circuit-partial(\.\w+)?")
 """Names of files that are being written."""
@@ -38,6 +38,7 @@ def writing(path: Path) -> Iterator[Path]:
     If it does not, nothing is left; what a process that was killed has left is removed by the next
     that writes to the folder.
     """
+    _require_name(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         clear_partial(path.parent)
@@ -51,22 +52,25 @@ def writing(path: Path) -> Iterator[Path]:
     except OSError as error:
         if isinstance(error, CircuitError):
             raise
-        raise FileError(f"cannot write {path}: {error.strerror or error}") from error
-
-
-def readable(name: str) -> str:
-    """A file name as text that can be printed and stored, whatever bytes it is made of."""
-    return os.fsencode(name).decode(errors="replace")
+        raise FileError(f"cannot write {shown_path(path)}: {error.strerror or error}") from error
 
 
 def require_folder(folder: Path) -> None:
     """Make a folder for results, or say that nothing can be written there before any is made."""
+    _require_name(folder)
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise FileError(f"cannot write to {folder}: {error.strerror or error}") from None
+        raise FileError(
+            f"cannot write to {shown_path(folder)}: {error.strerror or error}"
+        ) from None
     if not os.access(folder, os.W_OK | os.X_OK):
-        raise FileError(f"cannot write to {folder}: permission denied")
+        raise FileError(f"cannot write to {shown_path(folder)}: permission denied")
+
+
+def _require_name(path: Path) -> None:
+    if "\0" in str(path):
+        raise FileError(f"{shown_path(path)} cannot be the name of a file")
 
 
 def clear_partial(folder: Path) -> None:

@@ -8,9 +8,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from circuits.errors import InputError, ParameterError
+from circuits.checks import FloatArray as FloatArray
+from circuits.checks import as_count, as_floats, as_number
+from circuits.errors import InputError, ParameterError, shown
 
-FloatArray = NDArray[np.float64]
+FINEST_ALPHA = 2.0**-40
+"""How near to 1 alpha may come. Products of inputs are good to some 1e-16: nearer than this to 1
+they tell distances within a tile to less than three digits, and at last not at all."""
+
+SOME_POINTS = 1000
+"""Points whose distances `tile_radius_for` looks at, at most."""
 
 
 class SphereLift:
@@ -33,12 +40,13 @@ class SphereLift:
     """
 
     def __init__(self, center: ArrayLike, radius: float) -> None:
-        self.center: FloatArray = np.array(center, dtype=float, ndmin=1)
-        self.radius = float(radius)
-        if self.center.ndim != 1 or not np.isfinite(self.center).all():
-            raise ParameterError(f"center must be a finite point, got {center!r}")
-        if not (math.isfinite(self.radius) and self.radius > 0):
-            raise ParameterError(f"radius must be finite and above 0, got {radius}")
+        try:
+            self.center: FloatArray = np.array(as_floats(center, "center"), ndmin=1)
+        except InputError:
+            raise ParameterError(f"center must be a finite point, got {shown(center)}") from None
+        if self.center.ndim != 1 or not self.center.size or not np.isfinite(self.center).all():
+            raise ParameterError(f"center must be a finite point, got {shown(center)}")
+        self.radius = as_number(radius, "radius", above=0)
 
     @classmethod
     def around(cls, points: ArrayLike, slack: float = 1.75) -> SphereLift:
@@ -46,14 +54,21 @@ class SphereLift:
 
         A larger ``slack`` makes the lift more nearly isometric and the similarities closer to 1.
         """
-        if not slack >= 1:
-            raise ParameterError(f"slack must be at least 1, got {slack}")
+        slack = as_number(slack, "slack", least=1)
         array = as_points(points)
-        center = (array.min(axis=0) + array.max(axis=0)) / 2
-        reach = float(np.linalg.norm(array - center, axis=1).max())
+        center = array.min(axis=0) / 2 + array.max(axis=0) / 2
+        offset = array - center
+        unit = _exponent(float(np.abs(offset).max()))
+        reach = float(np.linalg.norm(np.ldexp(offset, -unit), axis=1).max())
         if reach == 0:
             raise InputError("all points are equal: there is no extent to fit a lift to")
-        return cls(center, slack * reach)
+        try:
+            return cls(center, math.ldexp(slack * reach, unit))
+        except (OverflowError, ParameterError):
+            raise InputError(
+                f"the points reach too far for a lift, from {shown(float(array.min()))} to "
+                f"{shown(float(array.max()))}: use another unit"
+            ) from None
 
     @property
     def n_coordinates(self) -> int:
@@ -67,36 +82,55 @@ class SphereLift:
 
     def alpha(self, tile_radius: float) -> float:
         """Similarity threshold of a tile radius: alpha = 1 - rho^2 / (2 R^2)."""
+        given = as_number(tile_radius, "tile_radius", above=0)
         reach = math.sqrt(2) * self.radius
-        if not 0 < tile_radius < reach:
+        if not given < reach:
             raise ParameterError(
                 f"tile_radius must lie between 0 and sqrt(2) times the lift's radius "
-                f"({reach:.6g}), got {tile_radius}"
+                f"({reach:.6g}), got {given}"
             )
-        return 1 - tile_radius**2 / (2 * self.radius**2)
+        unit = _exponent(self.radius)
+        rho, R = math.ldexp(given, -unit), math.ldexp(self.radius, -unit)
+        alpha = 1 - rho**2 / (2 * R**2)
+        if 1 - alpha < FINEST_ALPHA:
+            least = self.radius * math.sqrt(2 * FINEST_ALPHA)
+            raise ParameterError(
+                f"tile_radius={given:g} is too small for a lift of radius {self.radius:g}, on "
+                f"which points so near cannot be told apart: give a tile_radius of at least "
+                f"{least:.2g} or a smaller lift"
+            )
+        return alpha
 
     def __call__(self, points: ArrayLike) -> FloatArray:
         """Lift points (T, d) to inputs (T, d + 1) of norm one."""
         array = as_points(points, self.n_coordinates)
-        offset = array - self.center
-        square = np.einsum("ti,ti->t", offset, offset)
-        outside = np.flatnonzero(square > self.radius**2)
+        # In units of a power of two near R, which changes no digit: squares neither over- nor
+        # underflow, whatever the units of the data.
+        unit = _exponent(self.radius)
+        with np.errstate(over="ignore", invalid="ignore"):
+            offset = np.ldexp(array - self.center, -unit)
+            square = np.einsum("ti,ti->t", offset, offset)
+        R = math.ldexp(self.radius, -unit)
+        # The farthest point of `around(points, slack=1)` lies on the rim but for rounding.
+        outside = np.flatnonzero(~(square <= R**2 * (1 + 1e-15 * self.n_inputs)))
         if outside.size:
             first = int(outside[0])
+            distance = math.hypot(*(array[first] - self.center).tolist())
             raise InputError(
                 f"{outside.size} of {len(array)} points lie outside the lift's radius "
-                f"{self.radius:g}: point {first} at {array[first].tolist()} is "
-                f"{math.sqrt(square[first]):.6g} from the center; use a larger radius"
+                f"{self.radius:g}: point {first} at {shown(array[first].tolist())} is "
+                f"{distance:.6g} from the center; use a larger radius"
             )
-        height = np.sqrt(self.radius**2 - square)
-        return np.column_stack([offset, height]) / self.radius
+        height = np.sqrt(np.maximum(R**2 - square, 0.0))
+        return np.column_stack([offset, height]) / R
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values from which ``SphereLift(**values)`` makes the same lift."""
         return {"center": self.center.tolist(), "radius": self.radius}
 
     def __repr__(self) -> str:
-        center = ", ".join(f"{value:g}" for value in self.center)
+        center = ", ".join(f"{value:g}" for value in self.center[:8])
+        center += ", ..." if self.center.size > 8 else ""
         return f"SphereLift(center=({center}), radius={self.radius:g})"
 
 
@@ -106,25 +140,25 @@ def tile_radius_for(points: ArrayLike, n_tiles: int, overlap: float = 5.0) -> fl
     Tiles that start on data are spread like the data, so that this is the radius within which a
     point has a share overlap/m of all points; the median over (at most 1000) points.
     """
+    from scipy.spatial.distance import cdist
+
     array = as_points(points)
-    if not (n_tiles >= 1 and overlap > 0):
-        raise ParameterError(f"n_tiles and overlap must be positive, got {n_tiles} and {overlap}")
-    share = min(overlap / n_tiles, 1.0)
-    some = array[:: max(1, len(array) // 1000)]
-    distance = np.linalg.norm(some[:, None] - some[None], axis=2)
-    radius = float(np.median(np.quantile(distance, share, axis=1)))
+    n_tiles = as_count(n_tiles, "n_tiles", least=1)
+    share = min(as_number(overlap, "overlap", above=0) / n_tiles, 1.0)
+    some = array[:: -(-len(array) // SOME_POINTS)]
+    unit = _exponent(float(np.abs(some).max()))
+    some = np.ldexp(some, -unit)
+    radius = float(np.median(np.quantile(cdist(some, some), share, axis=1)))
     if radius == 0:
         raise InputError("most points coincide: give a tile_radius in the units of the data")
-    return radius
+    return math.ldexp(radius, unit)
 
 
 def as_points(points: ArrayLike, n_coordinates: int | None = None) -> FloatArray:
     """Points as a finite float array (T, d), or an error that says what is wrong with them."""
-    try:
-        array = np.asarray(points, dtype=float)
-    except (TypeError, ValueError):
-        raise InputError("points must be numbers in an array of shape (T, d)") from None
-    if array.ndim != 2 or (n_coordinates is not None and array.shape[1] != n_coordinates):
+    array = as_floats(points, "points")
+    d = array.shape[1] if array.ndim == 2 else 0
+    if d == 0 or n_coordinates not in (None, d):
         wanted = "(T, d)" if n_coordinates is None else f"(T, {n_coordinates})"
         raise InputError(f"points must have the shape {wanted}, got {array.shape}")
     if len(array) == 0:
@@ -133,7 +167,7 @@ def as_points(points: ArrayLike, n_coordinates: int | None = None) -> FloatArray
     if bad.size:
         raise InputError(
             f"points must be finite: {bad.size} are not, the first is point {bad[0]} at "
-            f"{array[bad[0]].tolist()}"
+            f"{shown(array[bad[0]].tolist())}"
         )
     return array
 
@@ -141,20 +175,26 @@ def as_points(points: ArrayLike, n_coordinates: int | None = None) -> FloatArray
 def as_labels(labels: ArrayLike | None, n_points: int, n_readouts: int) -> FloatArray:
     """Labels as (T, r) of -1, 0, +1; ``None`` is a label channel that stays silent.
 
-    Labels of shape (T,) go to every readout.
+    Labels of shape (T,) go to every readout. Truth values are refused: they do not say whether
+    False is a class or silence.
     """
     if labels is None:
         return np.zeros((n_points, n_readouts))
     try:
-        array = np.asarray(labels, dtype=float)
-    except (TypeError, ValueError):
-        raise InputError("labels must be -1, 0 or +1") from None
+        array = as_floats(labels, "labels")
+    except InputError as error:
+        raise InputError(f"labels must be -1, 0 (silent) or +1: {error}") from None
+    if _has_truth(labels):
+        raise InputError(
+            "labels must be -1, 0 (silent) or +1, got True and False: say which is which"
+        )
+    found = array.shape
     if array.ndim == 1 and len(array) == n_points:
         array = np.repeat(array[:, None], n_readouts, axis=1)
     if array.shape != (n_points, n_readouts):
         raise InputError(
             f"labels must have the shape ({n_points},) or ({n_points}, {n_readouts}) to go with "
-            f"the points, got {np.shape(labels)}"
+            f"the points, got {found}"
         )
     bad = np.argwhere(~np.isin(array, (-1.0, 0.0, 1.0)))
     if bad.size:
@@ -163,6 +203,19 @@ def as_labels(labels: ArrayLike | None, n_points: int, n_readouts: int) -> Float
             f"labels must be -1, 0 (silent) or +1, got {array[t, readout]:g} at point {t}"
         )
     return array
+
+
+def _has_truth(values: Any) -> bool:
+    """Whether there are truth values among the labels."""
+    array = np.asarray(values)
+    if array.dtype.kind == "O":
+        return any(isinstance(value, bool | np.bool_) for value in array.ravel())
+    return array.dtype.kind == "b"
+
+
+def _exponent(value: float) -> int:
+    """The power of two next above a value: in units of it the value is near 1."""
+    return math.frexp(value)[1]
 
 
 def distinct_rows(x: FloatArray, count: int) -> NDArray[np.intp]:

@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
-from circuits.lift import FloatArray, SphereLift
+from circuits.checks import as_floats
+from circuits.errors import InputError, ParameterError, listed, shown
+from circuits.lift import FloatArray, SphereLift, as_points
 
 
 def accuracy(y: ArrayLike, classes: ArrayLike) -> float:
     """Share of points whose predicted sign is their class; an output of zero is wrong."""
-    return float((np.sign(np.asarray(y)) == np.asarray(classes)).mean())
+    answers, known = as_floats(y, "y"), as_floats(classes, "classes")
+    if answers.shape != known.shape or answers.size == 0:
+        raise InputError(
+            f"y and classes must have the same shape, with at least one point, got "
+            f"{answers.shape} and {known.shape}"
+        )
+    return float((np.sign(answers) == known).mean())
 
 
 def tile_centers_of(W: FloatArray, lift: SphereLift) -> FloatArray:
@@ -21,6 +30,7 @@ def tile_centers_of(W: FloatArray, lift: SphereLift) -> FloatArray:
 
     A tile without weights lies at the lift's centre.
     """
+    W = as_points(W, lift.n_inputs)
     norm = np.linalg.norm(W, axis=1, keepdims=True)
     unit = np.divide(W, norm, out=np.zeros_like(W), where=norm > 0)
     centers: FloatArray = lift.center + lift.radius * unit[:, :-1]
@@ -29,14 +39,25 @@ def tile_centers_of(W: FloatArray, lift: SphereLift) -> FloatArray:
 
 def tile_centers(run: xr.Dataset) -> FloatArray:
     """Where the tiles of a result lie in the data when it ends; see `tile_centers_of`."""
-    lift = SphereLift(**json.loads(run.attrs["lift"]))
-    return tile_centers_of(run["W"].to_numpy(), lift)
+    weights = _variable(run, "W")
+    try:
+        lift = SphereLift(**json.loads(run.attrs["lift"]))
+    except (KeyError, TypeError, ValueError, RecursionError):
+        given = shown(run.attrs.get("lift"))
+        raise InputError(f"the result does not say how its points were lifted: {given}") from None
+    return tile_centers_of(weights.to_numpy(), lift)
 
 
 def tile_positions(centers: FloatArray, points: ArrayLike, position: ArrayLike) -> FloatArray:
     """Where tiles lie along the manifold: the ``position`` of the point nearest to each."""
-    shown, places = np.asarray(points, dtype=float), np.asarray(position, dtype=float)
-    nearest = [int(((shown - center) ** 2).sum(axis=1).argmin()) for center in centers]
+    shown_points, places = as_points(points), as_floats(position, "position")
+    if places.shape != (len(shown_points),):
+        raise InputError(
+            f"position must have the shape ({len(shown_points)},) to go with the points, got "
+            f"{places.shape}"
+        )
+    middles = as_points(centers, shown_points.shape[1])
+    nearest = [int(((shown_points - center) ** 2).sum(axis=1).argmin()) for center in middles]
     return places[nearest]
 
 
@@ -45,8 +66,14 @@ def tile_order(
 ) -> NDArray[np.intp]:
     """Tiles along the manifold, by `tile_positions`; from left to right along the coordinate
     ``axis`` of the data where the points have no ``position``."""
-    places = centers[:, axis] if position is None else tile_positions(centers, points, position)
-    return np.argsort(places, kind="stable")
+    if position is not None:
+        return np.argsort(tile_positions(centers, points, position), kind="stable")
+    middles = as_points(centers)
+    if not (isinstance(axis, int | np.integer) and 0 <= axis < middles.shape[1]):
+        raise ParameterError(
+            f"axis must be a coordinate from 0 to {middles.shape[1] - 1}, got {shown(axis)}"
+        )
+    return np.argsort(middles[:, axis], kind="stable")
 
 
 def diffusion_slopes(result: xr.Dataset) -> FloatArray:
@@ -54,8 +81,16 @@ def diffusion_slopes(result: xr.Dataset) -> FloatArray:
     shape = (result.sizes.get("repeat", 1), -1)
     order = ("repeat", ...)
     predicted, measured = (
-        result[name].transpose(*order, missing_dims="ignore").to_numpy().reshape(shape)
+        _variable(result, name).transpose(*order, missing_dims="ignore").to_numpy().reshape(shape)
         for name in ("predicted", "measured")
     )
     found: FloatArray = (predicted * measured).sum(axis=1) / (predicted**2).sum(axis=1)
     return found
+
+
+def _variable(result: xr.Dataset, name: str) -> Any:
+    """A variable of a result, or an error that says what the result has instead."""
+    if name not in result:
+        there = listed(result.data_vars) or "nothing"
+        raise InputError(f"the result holds no {name}, only {there}")
+    return result[name]

@@ -15,6 +15,7 @@ import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
+import numpy as np
 from pydantic import (
     BaseModel,
     BeforeValidator,
@@ -26,8 +27,10 @@ from pydantic import (
     model_validator,
 )
 
+from circuits import files
 from circuits.brian import import_brian2
-from circuits.errors import ParameterError
+from circuits.checks import is_number, read_bytes
+from circuits.errors import ParameterError, shown, shown_path
 
 if TYPE_CHECKING:
     from brian2 import Quantity
@@ -35,7 +38,9 @@ if TYPE_CHECKING:
 # Each unit as the number of them in a second: dividing by it is correctly rounded, so that
 # "0.9765625 ms" is 2**-10 s to the last bit.
 _PER_SECOND = {"s": 1.0, "second": 1.0, "ms": 1e3, "msecond": 1e3, "us": 1e6, "usecond": 1e6}
-_DURATION = re.compile(r"\s*([-+]?[0-9.]+(?:[eE][-+]?[0-9]+)?)\s*\*?\s*([a-z]+)\s*")
+_DURATION = re.compile(
+    r"\s*([-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?)\s*\*?\s*([a-z]+)\s*"
+)
 
 
 def seconds(value: Any) -> float:
@@ -43,13 +48,13 @@ def seconds(value: Any) -> float:
     dimensions = getattr(value, "dim", None)
     if dimensions is not None:
         if str(dimensions) != "s" or getattr(value, "shape", ()) != ():
-            raise ValueError(f"must be one time such as 8*ms, got {value}")
+            raise ValueError(f"must be one time such as 8*ms, got {shown(value)}")
         return float(value)
     if isinstance(value, str):
         match = _DURATION.fullmatch(value)
         if match and match[2] in _PER_SECOND:
             return float(match[1]) / _PER_SECOND[match[2]]
-    raise ValueError(f"must be a time with a unit such as 8*ms or '8 ms', got {value!r}")
+    raise ValueError(f"must be a time with a unit such as 8*ms or '8 ms', got {shown(value)}")
 
 
 def format_seconds(value: float) -> str:
@@ -60,7 +65,7 @@ def format_seconds(value: float) -> str:
     """
     for unit in ("ms", "us", "s"):
         text = f"{value * _PER_SECOND[unit]:.15g} {unit}"
-        if seconds(text) == value:
+        if not text.startswith("inf") and seconds(text) == value:
             return text
     return f"{value!r} s"
 
@@ -69,7 +74,22 @@ def _duration_field(seconds: float, name: str) -> Any:
     return Field(default=seconds, alias=name, gt=0, allow_inf_nan=False, validate_default=False)
 
 
+def _plain(value: Any) -> Any:
+    """Numbers as they are; True, or text that could be read as one, is a mistake somewhere else."""
+    if is_number(value):
+        return value
+    raise ValueError(f"must be a number, got {shown(value)}")
+
+
 Duration = Annotated[float, BeforeValidator(seconds), PlainSerializer(format_seconds)]
+Number = Annotated[float, BeforeValidator(_plain)]
+Count = Annotated[int, BeforeValidator(_plain), Field(ge=1)]
+
+MOST_STEPS = 2**31 - 1
+"""Steps of a presentation: engines count them in 32 bits."""
+
+MOST_SYNAPSES = 2**25
+"""Synapses of V and w together: 256 MiB of weights, for which Brian2 needs 2 GiB."""
 
 
 class CircuitParameters(BaseModel):
@@ -83,46 +103,48 @@ class CircuitParameters(BaseModel):
         frozen=True, extra="forbid", validate_by_name=False, validate_by_alias=True
     )
 
-    n_tiles: int = Field(default=40, ge=1)
+    n_tiles: Count = 40
     """m, the number of excitatory cells."""
-    n_interneurons: int = Field(default=4, ge=1)
+    n_interneurons: Count = 4
     """k, the number of inhibitory cells."""
-    n_readouts: int = Field(default=1, ge=1)
+    n_readouts: Count = 1
     """r, the number of readout cells, each with its own label channel."""
-    tile_radius: float = Field(default=0.4, gt=0, allow_inf_nan=False)
+    tile_radius: Number = Field(default=0.4, gt=0, allow_inf_nan=False)
     """rho, in the units of the data: how far a point may lie from a tile it still drives."""
-    mu: float | tuple[float, ...] = 1000.0
+    mu: Number | tuple[Number, ...] = 1000.0
     """Gain of w.h at the readout: one number, or one per readout."""
     readout: Literal["clip", "tanh"] = "clip"
     """The readout's nonlinearity, Eq. (ystep) or Eq. (ytanh)."""
-    learning_rate: float = Field(default=0.005, ge=0, le=1)
+    learning_rate: Number = Field(default=0.005, ge=0, le=1)
     """eta, of W and b."""
-    readout_rate: Literal["running_mean"] | float = "running_mean"
+    readout_rate: Literal["running_mean"] | Number = "running_mean"
     """Rate of w: 1/(t+1), or a constant in [0, 1]."""
-    steps_per_presentation: int = Field(default=200, ge=1)
+    steps_per_presentation: Count = Field(default=200, le=MOST_STEPS)
     """S, how many steps of dt one point is shown for."""
     reset: bool = True
     """Whether h, u and V restart at every presentation or carry over."""
-    gain: Literal["auto"] | float = "auto"
+    gain: Literal["auto"] | Number = "auto"
     """Slope of dh/dt with respect to the net input; "auto" is m/(1 - alpha)."""
-    initial_weight: Literal["auto"] | float = "auto"
+    initial_weight: Literal["auto"] | Number = "auto"
     """kappa, the norm of the feed-forward weights of a tile at the start; "auto" is 2/m."""
     dt_: Duration = _duration_field(2.0**-10, "dt")
     tau_h_: Duration = _duration_field(8 / 1e3, "tau_h")
     tau_u_: Duration = _duration_field(50 / 1e3, "tau_u")
     tau_V_: Duration = _duration_field(2 / 1e3, "tau_V")
 
-    def __init__(self, **values: Any) -> None:
+    def __init__(self, /, **values: Any) -> None:
         try:
             super().__init__(**values)
         except ValidationError as error:
-            raise ParameterError("; ".join(map(_sentence, error.errors()))) from None
+            raise ParameterError(_sentences(error)) from None
 
     @field_validator("mu", mode="before")
     @classmethod
     def _plain_mu(cls, value: Any) -> Any:
+        if isinstance(value, set | frozenset) or np.ma.is_masked(value):
+            raise ValueError(f"must be one number or one per readout, got {shown(value)}")
         # An array of gains is what a sweep naturally has at hand.
-        return tuple(value.tolist()) if getattr(value, "ndim", 0) == 1 else value
+        return tuple(np.asarray(value).tolist()) if getattr(value, "ndim", 0) == 1 else value
 
     @field_validator("mu")
     @classmethod
@@ -148,6 +170,13 @@ class CircuitParameters(BaseModel):
 
     @model_validator(mode="after")
     def _check_together(self) -> Self:
+        synapses = self.n_tiles * (self.n_interneurons + self.n_readouts)
+        if synapses > MOST_SYNAPSES:
+            raise ValueError(
+                f"n_tiles={shown(self.n_tiles)} with n_interneurons={shown(self.n_interneurons)} "
+                f"and n_readouts={shown(self.n_readouts)} is more than the {MOST_SYNAPSES} "
+                f"synapses that can be held: their weights alone take {_gigabytes(8 * synapses)}"
+            )
         if isinstance(self.mu, tuple) and len(self.mu) != self.n_readouts:
             raise ValueError(
                 f"mu must be one number or one per readout: got {len(self.mu)} values for "
@@ -198,7 +227,7 @@ class CircuitParameters(BaseModel):
         """mu as one value per readout."""
         return self.mu if isinstance(self.mu, tuple) else (self.mu,) * self.n_readouts
 
-    def replace(self, **changes: Any) -> Self:
+    def replace(self, /, **changes: Any) -> Self:
         """A copy with some values changed, checked like a new one."""
         return type(self)(**(self.as_dict() | changes))
 
@@ -207,17 +236,29 @@ class CircuitParameters(BaseModel):
         return self.model_dump(by_alias=True, mode="json")
 
     def to_toml(self, path: str | os.PathLike[str]) -> None:
-        """Write the parameters to a TOML file."""
+        """Write the parameters to a TOML file; until it is whole, an older one stays in place."""
         lines = [f"{name} = {json.dumps(value)}" for name, value in self.as_dict().items()]
-        Path(path).write_text("\n".join(lines) + "\n", encoding="utf-8")
+        try:
+            target = Path(path)
+        except TypeError:
+            raise ParameterError(f"{shown(path)} is not the name of a file") from None
+        files.write(target, "\n".join(lines) + "\n")
 
     @classmethod
     def from_toml(cls, path: str | os.PathLike[str]) -> Self:
         """Read parameters from a TOML file; what it leaves out keeps its default."""
+        content = read_bytes(path, ParameterError)
+        name = shown_path(path)
         try:
-            return cls(**tomllib.loads(Path(path).read_text(encoding="utf-8")))
-        except tomllib.TOMLDecodeError as error:
-            raise ParameterError(f"{path} is not valid TOML: {error}") from None
+            values = tomllib.loads(content.decode("utf-8"))
+        except UnicodeDecodeError:
+            raise ParameterError(f"{name} is not UTF-8 text, as TOML must be") from None
+        except RecursionError:
+            raise ParameterError(f"{name} is not valid TOML: it is nested too deeply") from None
+        except ValueError as error:  # besides what is no TOML: numbers of thousands of digits
+            reason = str(error).partition(";")[0].partition("\n")[0]
+            raise ParameterError(f"{name} is not valid TOML: {reason[:150]}") from None
+        return cls(**values)
 
     def __repr__(self) -> str:
         values = ", ".join(f"{name}={value!r}" for name, value in self.as_dict().items())
@@ -233,12 +274,38 @@ def _quantity(seconds: float) -> Quantity:
     return seconds * second
 
 
-def _sentence(error: Any) -> str:
+def _gigabytes(count: int) -> str:
+    """A number of bytes in words."""
+    return f"{count / 2**30:.3g} GiB" if count < 2**80 else "more memory than there is"
+
+
+_WANTED = {
+    "mu": "must be one number or one per readout",
+    "readout_rate": "must be 'running_mean' or a number from 0 to 1",
+    "gain": "must be 'auto' or a finite number above 0",
+    "initial_weight": "must be 'auto' or a finite number above 0",
+}
+"""What pydantic would say in one sentence per form that is allowed."""
+
+
+def _sentences(error: ValidationError) -> str:
+    """Complaints as one sentence that names values and allowed ranges, of three parts at most."""
+    found: dict[str, str] = {}
+    for complaint in error.errors(include_url=False):
+        place = str(complaint["loc"][0]) if complaint["loc"] else ""
+        found.setdefault(place, _sentence(place, complaint))
+    rest = f"; and {len(found) - 3} more" if len(found) > 3 else ""
+    return "; ".join(list(found.values())[:3]) + rest
+
+
+def _sentence(place: str, complaint: Any) -> str:
     """One pydantic complaint as one sentence that names the value and the allowed range."""
-    place = ".".join(str(part) for part in error["loc"][:1])
-    if error["type"] == "extra_forbidden":
-        return f"there is no parameter {place!r}"
-    message = error["msg"].removeprefix("Value error, ").replace("Input should be", "must be")
-    if error["type"] == "value_error":
+    given = f"got {shown(complaint['input'])}"
+    if complaint["type"] == "extra_forbidden":
+        return f"there is no parameter {shown(place)}"
+    if place in _WANTED and len(complaint["loc"]) > 1:
+        return f"{place} {_WANTED[place]}, {given}"
+    message = complaint["msg"].removeprefix("Value error, ").replace("Input should be", "must be")
+    if complaint["type"] == "value_error":
         return f"{place} {message}" if place else message
-    return f"{place} {message}, got {error['input']!r}"
+    return f"{place} {message}, {given}"

@@ -18,6 +18,7 @@ from pathlib import Path
 import xarray as xr
 
 from circuits import files, foreign
+from circuits.errors import shown_path
 from circuits.files import FileError
 
 SEAL = re.compile(rb"\nmanifold-circuit sha256 ([0-9a-f]{64})\n")
@@ -87,7 +88,7 @@ def opened(path: Path) -> Iterator[xr.Dataset]:
             raise FileError("it was damaged or changed after it was written")
         dataset = xr.open_dataset(path, engine="h5netcdf") if whole else foreign.read(path)
     except FileNotFoundError:
-        raise FileError(f"there is no result file {path}") from None
+        raise FileError(f"there is no result file {shown_path(path)}") from None
     except Exception as error:  # whatever a file of any content makes a reader raise
         raise _not_a_result(path, error) from None
     with dataset:
@@ -105,7 +106,7 @@ def load(path: Path) -> xr.Dataset:
 
 def _not_a_result(path: Path, error: Exception) -> FileError:
     reason = getattr(error, "strerror", None) or str(error).partition("\n")[0][:300]
-    return FileError(f"{path} is not a result of manifold-circuit ({reason})")
+    return FileError(f"{shown_path(path)} is not a result of manifold-circuit ({reason})")
 
 
 def is_free(path: Path, kind: str, source: Path | None = None) -> bool:
@@ -138,11 +139,13 @@ def make_way(path: Path, kind: str, source: Path | None = None) -> None:
     if is_free(path, kind, source):
         return
     if source is not None and _same(path, source):
-        raise FileError(f"{path} would be written over by what is made from it: give another --out")
+        raise FileError(
+            f"{shown_path(path)} would be written over by what is made from it: give another --out"
+        )
     other = kind_of(path)
     if other is not None:
         raise FileError(
-            f"{path} holds another kind of result ({other}, not {kind}): move it, or give another "
+            f"{shown_path(path)} holds another kind of result ({other}, not {kind}): move it, or give another "
             "--out"
         )
     set_aside(path)
@@ -158,10 +161,10 @@ def set_aside(path: Path) -> Path:
         path.rename(kept)
     except OSError as error:
         raise FileError(
-            f"{path} is damaged and cannot be renamed: {error.strerror or error}"
+            f"{shown_path(path)} is damaged and cannot be renamed: {error.strerror or error}"
         ) from None
     print(
-        f"manifold-circuit: {path} is not a whole result and is kept as {kept.name}",
+        f"manifold-circuit: {shown_path(path)} is not a whole result and is kept as {shown_path(kept.name)}",
         file=sys.stderr,
     )
     return kept

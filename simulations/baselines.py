@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from dataclasses import dataclass
 from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.linalg import cholesky, solve_triangular
+from scipy.linalg import LinAlgError, cholesky, solve_triangular
 from scipy.special import expit
 
-from circuits.errors import InputError, ParameterError
+from circuits.checks import as_count, as_floats, as_number
+from circuits.errors import InputError, ParameterError, shown
 from circuits.lift import FloatArray, as_labels, as_points
 
 
@@ -36,9 +36,11 @@ class OnlineLogistic:
     """
 
     def __init__(self, n_tiles: int, rates: ArrayLike) -> None:
-        self.rates: FloatArray = np.array(rates, dtype=float, ndmin=1)
-        if self.rates.ndim != 1 or not (np.isfinite(self.rates) & (self.rates >= 0)).all():
-            raise ParameterError(f"rates must be finite and at least 0, got {rates!r}")
+        n_tiles = as_count(n_tiles, "n_tiles", least=1)
+        self.rates: FloatArray = np.array(as_floats(rates, "rates"), ndmin=1)
+        allowed = np.isfinite(self.rates) & (self.rates >= 0)
+        if self.rates.ndim != 1 or not self.rates.size or not allowed.all():
+            raise ParameterError(f"rates must be finite and at least 0, got {shown(rates)}")
         self.w: FloatArray = np.zeros((self.rates.size, n_tiles))
         self.bias: FloatArray = np.zeros(self.rates.size)
 
@@ -108,12 +110,8 @@ class LaplacianSVM:
     b: float
 
     def __init__(self, lam: float, mu: float) -> None:
-        if not (math.isfinite(lam) and lam > 0):
-            raise ParameterError(f"lam must be finite and above 0, got {lam}")
-        if not (math.isfinite(mu) and mu >= 0):
-            raise ParameterError(f"mu must be finite and at least 0, got {mu}")
-        self.lam = float(lam)
-        self.mu = float(mu)
+        self.lam = as_number(lam, "lam", above=0)
+        self.mu = as_number(mu, "mu", least=0)
 
     def fit(self, h: ArrayLike, labels: ArrayLike, laplacian: FloatArray | None = None) -> Self:
         """Learn from all outputs h (T, m) seen so far and labels (T,) of -1, +1, or 0 if silent.
@@ -131,9 +129,17 @@ class LaplacianSVM:
         if np.unique(z[labelled]).size < 2:
             self.b = float(z[labelled][0]) if labelled.any() else 0.0
             return self
-        L = graph_laplacian(rows) if laplacian is None else laplacian
-        penalty = self.lam * np.eye(rows.shape[1]) + self.mu * L
-        R = cholesky(penalty)
+        L = graph_laplacian(rows) if laplacian is None else as_floats(laplacian, "laplacian")
+        m = rows.shape[1]
+        if L.shape != (m, m) or not np.isfinite(L).all():
+            raise InputError(f"laplacian must be finite and of shape ({m}, {m}), got {L.shape}")
+        try:
+            R = cholesky(self.lam * np.eye(m) + self.mu * L)
+        except (LinAlgError, ValueError):
+            raise ParameterError(
+                f"lam={self.lam:g} and mu={self.mu:g} make no penalty that can be inverted: "
+                "give a larger lam or a smaller mu"
+            ) from None
         g = solve_triangular(R, rows[labelled].T, trans="T").T
         machine = _solve(g, z[labelled])
         self.w = solve_triangular(R, machine.coef_[0])
@@ -142,6 +148,8 @@ class LaplacianSVM:
 
     def decision(self, h: ArrayLike) -> FloatArray:
         """w.h + b of tile outputs (T, m); the sign is the class."""
+        if not hasattr(self, "w"):
+            raise InputError("the machine has learned nothing yet: fit it first")
         return _as_outputs(h, self.w.size) @ self.w + self.b
 
 
@@ -211,12 +219,17 @@ def _transduce(model: Any, points: ArrayLike, labels: ArrayLike) -> Transduction
         return Transduction(np.zeros(len(array)), converged=True, n_iterations=0)
     # There -1 stands for silence, so the classes -1 and +1 become 0 and 1.
     target = np.where(z == 0, -1, (z > 0).astype(int))
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
         # The result itself says whether it converged.
         warnings.simplefilter("ignore", ConvergenceWarning)
-        model.fit(array, target)
+        try:
+            model.fit(array, target)
+        except ValueError as error:  # arguments, which scikit-learn names in a sentence
+            raise ParameterError(str(error).partition("\n")[0][:250]) from None
     # From the shares and not from ``transduction_``, which gives class -1 to unreached points.
     scores: FloatArray = model.label_distributions_ @ (2.0 * model.classes_ - 1)
+    if not np.isfinite(scores).all():
+        raise InputError("labels do not spread over points so far apart: use another unit")
     return Transduction(scores, model.n_iter_ < model.max_iter, model.n_iter_)
 
 
@@ -242,8 +255,8 @@ def _solve(g: FloatArray, z: FloatArray) -> Any:
 
 def _as_outputs(h: ArrayLike, n_tiles: int | None = None) -> FloatArray:
     """Tile outputs as a finite array (T, m)."""
-    array = np.asarray(h, dtype=float)
-    if array.ndim != 2 or len(array) == 0 or n_tiles not in (None, array.shape[1]):
+    array = as_floats(h, "tile outputs")
+    if array.ndim != 2 or array.size == 0 or n_tiles not in (None, array.shape[1]):
         wanted = "(T, m)" if n_tiles is None else f"(T, {n_tiles})"
         raise InputError(f"tile outputs must have the shape {wanted}, got {array.shape}")
     if not np.isfinite(array).all():

@@ -8,11 +8,13 @@ area on sheets.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from circuits.errors import ParameterError
+from circuits.checks import as_count, as_floats, as_generator, as_number
+from circuits.errors import InputError, ParameterError, shown
 from circuits.lift import FloatArray, SphereLift, as_points
 
 Classes = NDArray[np.int64]
@@ -76,7 +78,13 @@ def two_moons(
     """
     from sklearn.datasets import make_moons
 
-    state = rng if isinstance(rng, int) else np.random.RandomState(rng.bit_generator)
+    n_points, noise = as_count(n_points, "n_points", least=1), as_number(noise, "noise", least=0)
+    if isinstance(rng, np.random.Generator):
+        state: Any = np.random.RandomState(rng.bit_generator)
+    else:
+        state = as_count(rng, "rng, if it is no generator,")
+        if state >= 2**32:
+            raise ParameterError(f"rng, as a seed, must be below 2**32, got {shown(rng)}")
     points, upper = make_moons(n_points, noise=noise, random_state=state)
     return points, 2 * upper.astype(np.int64) - 1
 
@@ -86,6 +94,7 @@ def position_on_moons(points: FloatArray) -> FloatArray:
 
     The very tips are spared (by 1e-9), so that the sign always tells the moon.
     """
+    points = as_points(points, 2)
     centers = np.array([(0.0, 0.0), (1.0, 0.5)])
     # With the lower moon turned by pi both open downwards, from the right tip to the left one.
     offset = (points[:, None] - centers) * np.array([[1], [-1]])
@@ -100,6 +109,8 @@ def position_on_moons(points: FloatArray) -> FloatArray:
 
 def first_of_each_class(classes: Classes, after: int) -> Classes:
     """Labels that are silent except on the first point of each class from ``after`` on."""
+    classes = _as_classes(classes)
+    after = as_count(after, "after")
     labels = np.zeros_like(classes)
     for label in (-1, 1):
         later = np.flatnonzero(classes[after:] == label)
@@ -109,6 +120,14 @@ def first_of_each_class(classes: Classes, after: int) -> Classes:
             )
         labels[after + later[0]] = label
     return labels
+
+
+def _as_classes(classes: ArrayLike) -> Classes:
+    """Classes (T,) of -1 and +1."""
+    array = as_floats(classes, "classes")
+    if array.ndim != 1 or not np.isin(array, (-1, 1)).all():
+        raise InputError(f"classes must be -1 or +1, one per point, got {shown(classes)}")
+    return array.astype(np.int64)
 
 
 def spiral_arcs(
@@ -121,6 +140,8 @@ def spiral_arcs(
     number the larger half) of class -1. Radii run from 0.25 to 0.875. 40 tiles cover both arcs,
     4.61 long together, five deep with rho = 0.29, which is 0.58 of the gap.
     """
+    n_points, noise = as_count(n_points, "n_points", least=1), as_number(noise, "noise", least=0)
+    rng = as_generator(rng)
     classes = rng.permutation(np.resize(np.array([-1, 1], dtype=np.int64), n_points))
     points = _on_arc(rng.random(n_points), classes)
     return points + noise * rng.standard_normal(points.shape), classes
@@ -144,7 +165,7 @@ def position_on_arcs(points: FloatArray) -> FloatArray:
 
     along = (np.arange(5000) + 0.5) / 5000
     arcs = [_on_arc(along, np.full(along.shape, label)) for label in (-1, 1)]
-    _, nearest = cKDTree(np.concatenate(arcs)).query(points)
+    _, nearest = cKDTree(np.concatenate(arcs)).query(as_points(points, 2))
     arc, index = np.divmod(nearest, along.size)
     position: FloatArray = along[index] + arc - 1
     return position
@@ -159,6 +180,7 @@ def swiss_roll(n_points: int, rng: np.random.Generator) -> tuple[FloatArray, Flo
     200 tiles cover the sheet five deep with rho = sqrt(5 area / (200 pi)) = 0.126, which is 0.56 of
     the gap between windings. The innermost winding has a radius of curvature of 0.11.
     """
+    n_points, rng = as_count(n_points, "n_points", least=1), as_generator(rng)
     unrolled = rng.random((n_points, 2)) * (ROLL_LENGTH, 1.0)
     return roll(unrolled), unrolled
 
@@ -170,6 +192,11 @@ def roll(unrolled: ArrayLike) -> FloatArray:
     end, so that distances along the sheet are those along the roll.
     """
     length, height = as_points(unrolled, 2).T
+    if not ((length >= -1e-9) & (length <= ROLL_LENGTH + 1e-9)).all():  # but for rounding
+        raise InputError(
+            f"the roll is {ROLL_LENGTH:g} long, got lengths from {length.min():g} to "
+            f"{length.max():g}"
+        )
     theta = _spiral_angle(_spiral_length(ROLL_ANGLES[0]) + length / ROLL_PITCH)
     radius = ROLL_PITCH * theta
     return np.column_stack([radius * np.cos(theta), height, radius * np.sin(theta)])
@@ -182,9 +209,12 @@ def chessboard(unrolled: ArrayLike, size: float) -> Classes:
     size is in units of the roll's height: 1/k cuts the sheet into 2 k^2 squares, half of each
     class, 0.5 (coarse) into 8, 1/3 into 18, 0.25 into 32, 0.2 into 50.
     """
-    if not (math.isfinite(size) and size > 0):
-        raise ParameterError(f"size must be finite and above 0, got {size}")
-    square = np.floor(as_points(unrolled, 2) / size).astype(np.int64)
+    size = as_number(size, "size", above=0)
+    with np.errstate(over="ignore"):
+        place = np.floor(as_points(unrolled, 2) / size)
+    if not (np.abs(place) < 2.0**53).all():  # beyond, numbers are neither odd nor even
+        raise ParameterError(f"size={size:g} is too small to count squares of these points")
+    square = place.astype(np.int64)
     classes: Classes = 1 - 2 * (square.sum(axis=1) % 2)
     return classes
 
@@ -200,6 +230,8 @@ def unit_square(
 
     50 tiles cover the square five deep with rho = sqrt(5 / (50 pi)) = 0.178.
     """
+    n_points, after = as_count(n_points, "n_points", least=1), as_count(after, "after")
+    inset, rng = as_number(inset, "inset", least=0), as_generator(rng)
     if not 0 <= after <= n_points:
         raise ParameterError(f"after must lie between 0 and n_points={n_points}, got {after}")
     if not 0 <= inset < 0.5:

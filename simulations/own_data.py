@@ -12,7 +12,8 @@ import numpy as np
 import xarray as xr
 
 from circuits import files, results
-from circuits.files import FileError, readable
+from circuits.errors import shown_path
+from circuits.files import FileError
 from circuits.lift import FloatArray, SphereLift, as_labels, tile_radius_for
 from circuits.measures import accuracy
 from circuits.parameters import CircuitParameters
@@ -76,11 +77,14 @@ def target_for(path: Path, out: Path) -> Path:
     for target in (long,) if path.stem in EXPERIMENTS else (short, long):
         if results.is_free(target, kind, path):
             return target
-    raise FileError(f"{long} is not a result of {path} and is not written over: give another --out")
+    raise FileError(
+        f"{shown_path(long)} is not a result of {shown_path(path)} and is not written over: give "
+        "another --out"
+    )
 
 
 def _kind(path: Path) -> str:
-    return f"data {readable(path.name)}"
+    return f"data {shown_path(path.name)}"
 
 
 def run_file(path: Path, stream: OwnStream, engine: str, out: Path) -> None:

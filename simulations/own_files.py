@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from circuits import results
-from circuits.errors import InputError
+from circuits.checks import read_bytes, require_file
+from circuits.errors import InputError, listed, shown, shown_path
 from circuits.lift import FloatArray, as_points
+from simulations.csv_table import MISSING, Table, coordinates, number, read_table
 
 LABEL_NAMES = ("label", "labels")
 CLASS_NAMES = ("class", "classes")
@@ -58,26 +60,25 @@ def load_points(
     CSV: a row per point. With a header, ``label_column`` names the column that the circuit is
     shown as labels (default: ``label``, if there is one) and ``class_column`` one that is only for
     scoring (default: ``class``, if there are labels besides); without one they are counted from 1.
-    An empty cell is an unlabelled point. NPY: the same, without a header. NPZ and NetCDF: arrays
-    ``points``, ``labels`` and ``classes``, or those that are named.
+    An empty cell (or NA, nan, None, ...) is an unlabelled point. NPY: the same, without a header.
+    NPZ and NetCDF: arrays ``points``, ``labels`` and ``classes``, or those that are named.
     """
-    if not path.exists():
-        raise InputError(f"there is no file {path}")
+    path = Path(path)
     readers: dict[str, Any] = {".csv": _csv, ".npy": _npy, ".npz": _npz, ".nc": _nc, ".h5": _nc}
-    if path.suffix.lower() not in readers:
-        raise InputError(f"{path} must be a .csv, .npy, .npz or .nc file")
+    reader = readers.get(path.suffix.lower())
+    if reader is None:
+        raise InputError(f"{shown_path(path)} must be a .csv, .npy, .npz or .nc file")
+    require_file(path)
     try:
-        content: Content = readers[path.suffix.lower()](path, label_column, class_column)
+        return _numbered(reader(path, label_column, class_column))
     except InputError as error:
-        raise InputError(f"{path}: {error}") from None
-    except ValueError as error:
-        reason = str(error).split("C error: ")[-1].strip()
-        raise InputError(f"{path} cannot be read: {reason}") from None
+        raise InputError(f"{shown_path(path)}: {error}") from None
+
+
+def _numbered(content: Content) -> OwnPoints:
+    """What a file holds, with numbers for the names of classes."""
     given = [names for names in (content.labels, content.classes) if names is not None]
-    try:
-        mapping = class_mapping(given)
-    except InputError as error:
-        raise InputError(f"{path}: {error}") from None
+    mapping = class_mapping(given)
 
     def numbers(names: Names | None) -> FloatArray | None:
         if names is None:
@@ -97,19 +98,23 @@ def load_points(
 
 def class_names(values: ArrayLike) -> Names:
     """Cells or numbers as names: "1.0" and 1 are the same class, NaN and "" are none."""
-    array = np.asarray(values, dtype=object)
-
-    def name(value: Any) -> str:
-        if pd.isna(value):
-            return ""
-        text = str(value).strip()
-        try:
-            return f"{float(text):.15g}" if text else ""
-        except ValueError:
-            return text
-
-    found: Names = np.array([name(value) for value in array.ravel()], dtype=object)
+    array = np.asarray(values)
+    if array.dtype.kind not in "biufUSO":
+        raise InputError(f"classes must be numbers or names, got {array.dtype}")
+    found: Names = np.array([_class_name(value) for value in array.ravel().tolist()], dtype=object)
     return found.reshape(array.shape)
+
+
+def _class_name(value: Any) -> str:
+    text = value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+    text = text.strip()
+    if text in MISSING:
+        return ""
+    amount = number(text)
+    if amount is None or not np.isfinite(amount):
+        return text
+    # Whole numbers keep all their digits: two long identifiers are two classes.
+    return str(int(text)) if text.lstrip("+-").isdigit() else f"{amount:.15g}"
 
 
 def class_mapping(columns: list[Names]) -> dict[str, int]:
@@ -130,7 +135,7 @@ def class_mapping(columns: list[Names]) -> dict[str, int]:
 
     names = sorted(found, key=order)
     if len(names) != 2:
-        some = ", ".join(names[:FEW]) + (", ..." if len(names) > FEW else "")
+        some = listed(names, FEW)
         raise InputError(
             "labels, and classes to score them by, must name the same two classes (or be -1, 0 "
             f"and +1), but there "
@@ -140,127 +145,68 @@ def class_mapping(columns: list[Names]) -> dict[str, int]:
 
 
 def _csv(path: Path, label_column: str | None, class_column: str | None) -> Content:
-    text = path.read_text(encoding="utf-8-sig")
-    if not text.strip():
-        raise ValueError("it is empty")
-    first = text.lstrip("\r\n").splitlines()[0]
-    separator = next((mark for mark in ";\t" if mark in first), ",")
-    # Empty lines are kept until lines have been counted, so that errors name the right one.
-    table = pd.read_csv(
-        StringIO(text.lstrip("\r\n")),
-        sep=separator,
-        header=None,
-        dtype=str,
-        skip_blank_lines=False,
-        skipinitialspace=True,
-    )
-    table.index += 1
-    table = table.dropna(how="all")
-    names = [str(number) for number in range(1, table.shape[1] + 1)]
-    if _is_header(table):
-        header = table.iloc[0].fillna("").str.strip()
-        names = [text or number for text, number in zip(header, names, strict=True)]
-        table = table.iloc[1:]
-    if table.empty:
-        raise ValueError("it has a header but no points")
-    table.columns = pd.Index(names)
-    if separator == ";":  # where a comma may be the decimal point
-        table = table.apply(
-            lambda column: column.where(_numbers(column).notna(), column.str.replace(",", "."))
-        )
-    return _from_table(table, label_column, class_column)
+    return _from_table(read_table(read_bytes(path)), label_column, class_column)
 
 
-def _is_header(table: Any) -> bool:
-    """Whether the first row is a header: it has text, none of which recurs below it."""
-    first = table.iloc[0]
-    text = [
-        place for place in table.columns if pd.notna(first[place]) and not _is_number(first[place])
-    ]
-    return bool(text) and all((table[place].iloc[1:] != first[place]).all() for place in text)
-
-
-def _is_number(cell: str) -> bool:
-    return bool(pd.notna(pd.to_numeric(cell.replace(",", "."), errors="coerce")))
-
-
-def _numbers(column: Any) -> Any:
-    return pd.to_numeric(column, errors="coerce")
-
-
-def _from_table(table: Any, label_column: str | None, class_column: str | None) -> Content:
+def _from_table(table: Table, label_column: str | None, class_column: str | None) -> Content:
     """Columns to coordinates, labels and classes."""
-    label = _find(table, label_column, LABEL_NAMES, "--label-column")
+    label = _find(table.names, label_column, LABEL_NAMES, "--label-column")
     usual = tuple(name for name in CLASS_NAMES if label and name != label.lower())
-    scored = _find(table, class_column, usual, "--class-column")
+    scored = _find(table.names, class_column, usual, "--class-column")
     if label is not None and label == scored:
         raise InputError(
-            f"column {label!r} is given as labels and as classes: what the circuit is shown "
+            f"column {shown(label)} is given as labels and as classes: what the circuit is shown "
             "cannot be what it is scored by"
         )
-    taken = [name for name in (label, scored) if name is not None]
-    coordinates = table.drop(columns=taken)
-    notes = []
-    first = coordinates.columns[0] if len(coordinates.columns) else None
-    if first is not None and _is_index(table, first):
-        coordinates = coordinates.drop(columns=[first])
+    columns = dict(zip(table.names, table.columns, strict=True))
+    names = [name for name in table.names if name not in (label, scored)]
+    notes = list(table.notes)
+    if names and _is_index(columns, names[0]):
+        names = names[1:]
         notes.append("the first column has no name and counts the rows: it is left out")
-    if coordinates.empty:
+    if not names:
         raise InputError("there is no column left for the points")
-    points = np.column_stack([_coordinate(coordinates[name], name) for name in coordinates.columns])
+    left = Table(names, [columns[name] for name in names], table.lines, table.separator)
+    points = np.array(coordinates(left)).T
     notes += [
         note
-        for name, values in zip(coordinates.columns, points.T, strict=True)
+        for name, values in zip(names, points.T, strict=True)
         if (note := _suspicion(name, values, label is None)) is not None
     ]
     return Content(
-        as_points(points),
-        None if label is None else class_names(table[label]),
-        None if scored is None else class_names(table[scored]),
+        as_points(np.ascontiguousarray(points)),
+        None if label is None else class_names(columns[label]),
+        None if scored is None else class_names(columns[scored]),
         notes,
     )
 
 
-def _find(table: Any, asked: str | None, usual: tuple[str, ...], option: str) -> str | None:
+def _find(names: list[str], asked: str | None, usual: tuple[str, ...], option: str) -> str | None:
     """The column that was asked for, or one with a usual name, or none."""
-    names = list(table.columns)
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
-        raise InputError(f"there are two columns named {twice!r}")
+        raise InputError(f"there are two columns named {shown(twice)}")
     if asked is None:
         return next((name for name in names if name.lower() in usual), None)
     found = [name for name in names if name == asked] or [
         name for name in names if name.lower() == asked.lower()
     ]
     if not found:
-        raise InputError(f"{option} {asked}: there is no such column, only {', '.join(names)}")
-    return str(found[0])
+        raise InputError(
+            f"{option} {listed([asked])}: there is no such column, only {listed(names)}"
+        )
+    return found[0]
 
 
-def _is_index(table: Any, name: str) -> bool:
+def _is_index(columns: dict[str, Any], name: str) -> bool:
     """Whether a column without a name counts the rows of a table whose others have names."""
-    others = [other for other in table.columns if other != name]
+    others = [other for other in columns if other != name]
     if name != "1" or not others or all(other.isdigit() for other in others):
         return False
-    counted = _numbers(table[name]).to_numpy() - np.arange(len(table))
-    return bool((counted == counted[0]).all() and counted[0] in (0, 1))
-
-
-def _coordinate(column: Any, name: str) -> FloatArray:
-    """A column as finite numbers, or an error that names the first cell that is none."""
-    values = _numbers(column)
-    if values.notna().all():
-        return np.asarray(values, dtype=float)
-    text = column[column.notna() & values.isna()]
-    if len(text) > len(column) / 2:
-        raise InputError(
-            f"column {name!r} holds text such as {text.iloc[0]!r}: points are numbers; if it is a "
-            f"class, say --label-column {name}, or --class-column {name} if it is only for scoring"
-        )
-    line = values.index[values.isna()][0]
-    cell = column[line]
-    what = "is empty" if pd.isna(cell) else f"holds {cell!r}, which is not a number"
-    raise InputError(f"line {line}, column {name!r} {what}")
+    cells = columns[name]
+    return any(
+        all(cell == str(row) for row, cell in enumerate(cells, start=start)) for start in (0, 1)
+    )
 
 
 def _suspicion(name: str, values: FloatArray, unlabelled: bool) -> str | None:
@@ -268,50 +214,87 @@ def _suspicion(name: str, values: FloatArray, unlabelled: bool) -> str | None:
     distinct = np.unique(values)
     few = len(distinct) <= min(FEW, len(values) // 4) and (distinct % 1 == 0).all()
     if len(distinct) == 1 and len(values) > 1:
-        return f"column {name!r} is {distinct[0]:g} everywhere: as a coordinate it says nothing"
+        return (
+            f"column {shown(name)} is {distinct[0]:g} everywhere: as a coordinate it says nothing"
+        )
     if name.lower() in TELLING_NAMES or few:
         option = "--label-column" if unlabelled else "--class-column"
         return (
-            f"column {name!r} looks like a class ({len(distinct)} different values) but is read "
-            f"as a coordinate; if it is a class, say {option} {name}"
+            f"column {shown(name)} looks like a class ({len(distinct)} different values) but is "
+            f"read as a coordinate; if it is a class, say {option} {listed([name])}"
         )
     return None
 
 
 def _npy(path: Path, label_column: str | None, class_column: str | None) -> Content:
-    array = np.load(path)
-    if array.ndim != 2 or array.size == 0:
-        return Content(as_points(array))  # which says what is wrong
-    names = [str(number) for number in range(1, array.shape[1] + 1)]
-    table = pd.DataFrame(array, columns=pd.Index(names))
-    table.index += 1
-    return _from_table(table, label_column, class_column)
+    with _loaded(path, np.ndarray, "one array, as numpy.save writes it") as array:
+        if array.ndim != 2 or array.size == 0 or array.dtype.kind not in "biuf":
+            return Content(as_points(array))  # which says what is wrong
+        names = [str(place) for place in range(1, array.shape[1] + 1)]
+        table = Table(names, list(array.T), list(range(1, len(array) + 1)))
+        return _from_table(table, label_column, class_column)
 
 
 def _npz(path: Path, label_column: str | None, class_column: str | None) -> Content:
-    with np.load(path) as arrays:
-        return _from_arrays(dict(arrays), label_column, class_column)
+    kind = np.lib.npyio.NpzFile
+    with _loaded(path, kind, "an archive of arrays, as numpy.savez writes it") as archive:
+        return _from_arrays(archive.files, archive.__getitem__, label_column, class_column)
+
+
+@contextmanager
+def _loaded(path: Path, kind: type[Any], words: str) -> Iterator[Any]:
+    """What NumPy finds in a file. Nothing is unpickled: objects could run code."""
+    with _reading():
+        file = path.open("rb")  # which NumPy would leave open if it fails
+    with file:
+        with _reading():
+            found = np.load(file, allow_pickle=False)
+        if not isinstance(found, kind):
+            raise InputError(f"it must hold {words}")
+        yield found
+
+
+@contextmanager
+def _reading() -> Iterator[None]:
+    """Around reading arrays: whatever a damaged file leads NumPy and zipfile to is one error."""
+    try:
+        yield
+    except Exception as error:
+        reason = str(error).partition("\n")[0][:100] or type(error).__name__
+        if "pickle" in reason:
+            reason = "it holds Python objects, which could do anything: save plain numbers"
+        raise InputError(f"it cannot be read ({reason})") from None
 
 
 def _nc(path: Path, label_column: str | None, class_column: str | None) -> Content:
-    dataset = results.load(path)
-    arrays = {str(name): values.to_numpy() for name, values in dataset.variables.items()}
-    return _from_arrays(arrays, label_column, class_column)
+    variables = results.load(path).variables
+    names = [str(name) for name in variables]
+    return _from_arrays(names, lambda name: variables[name].to_numpy(), label_column, class_column)
 
 
-def _from_arrays(arrays: dict[str, Any], label_name: str | None, class_name: str | None) -> Content:
-    for name in ("points", label_name, class_name):
-        if name is not None and name not in arrays:
-            there = ", ".join(map(str, arrays)) or "none"
-            raise InputError(f"there is no array named {name!r}, only {there}")
-    points = as_points(arrays["points"])
-    labels = arrays.get(label_name or "labels")
-    classes = arrays.get(class_name or "classes")
+def _from_arrays(
+    names: list[str],
+    get: Callable[[str], Any],
+    label_name: str | None,
+    class_name: str | None,
+) -> Content:
+    def find(asked: str | None, usual: str) -> Any:
+        name = asked or usual
+        if name in names:
+            with _reading():
+                return get(name)
+        if asked is not None:
+            there = listed(names) or "none"
+            raise InputError(f"there is no array named {shown(asked)}, only {there}")
+        return None
+
+    labels, classes = find(label_name, "labels"), find(class_name, "classes")
+    points = as_points(find("points", ""))
     if classes is not None and np.shape(classes) != (len(points),):
         if class_name is not None:
             raise InputError(
-                f"{class_name} must have the shape ({len(points)},) to go with the points, got "
-                f"{np.shape(classes)}"
+                f"{listed([class_name])} must have the shape ({len(points)},) to go with the "
+                f"points, got {np.shape(classes)}"
             )
         classes = None  # of another kind, as the boards of the paper's Fig. 3
     return Content(

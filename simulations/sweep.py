@@ -26,6 +26,7 @@ from tqdm import tqdm
 from circuits import CircuitParameters, files, results
 from circuits.dataset import versions
 from circuits.errors import InputError, LostLabelWarning, UnsettledWarning, shown
+from simulations.changes import parse_changes as parse_changes
 from simulations.experiments import EXPERIMENTS, get_experiment
 from simulations.experiments.claim import Claim, to_json
 from simulations.experiments.experiment import Config, Report, check_engine
@@ -298,17 +299,3 @@ def _largest_difference(old: xr.Dataset, new: xr.Dataset) -> float:
         elif not np.array_equal(before, after):
             return np.inf
     return max(differences)
-
-
-def parse_changes(items: list[str]) -> dict[str, Any]:
-    """``key=value`` pairs as given on the command line; values are JSON where they can be."""
-    changes: dict[str, Any] = {}
-    for item in items:
-        key, separator, text = item.partition("=")
-        if not separator or not key:
-            raise InputError(f"--set takes key=value, got {item!r}")
-        try:
-            changes[key.strip()] = json.loads(text)
-        except json.JSONDecodeError:
-            changes[key.strip()] = text.strip()
-    return changes

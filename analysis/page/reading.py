@@ -16,8 +16,8 @@ from PIL import Image
 
 from analysis.kinds import FIGURES
 from circuits import results
-from circuits.errors import CircuitError
-from circuits.files import FileError, readable
+from circuits.errors import CircuitError, shown_path
+from circuits.files import FileError
 from circuits.lift import SphereLift
 from circuits.parameters import CircuitParameters
 from circuits.selection import first_repeat, seeds_of
@@ -113,7 +113,7 @@ def read_results(directory: Path) -> tuple[list[Result], list[str]]:
         raise FileError(f"there is no folder {directory} to report on")
     found, unreadable = [], []
     for path in sorted([*directory.glob("*.nc"), *directory.glob("*/*.nc")], key=_natural):
-        name = readable(path.relative_to(directory).as_posix())
+        name = shown_path(path.relative_to(directory).as_posix())
         try:
             with results.opened(path) as dataset:
                 found.append(_look_at(dataset, path, name))
@@ -224,6 +224,6 @@ def _picture(file: Path) -> Picture:
             image.load()
             (width, height), caption = image.size, str(image.info.get("Description", "")).strip()
     except Exception:  # whatever a file of any content makes a reader raise
-        return Picture(readable(file.name))
+        return Picture(shown_path(file.name))
     source = f"data:image/png;base64,{base64.b64encode(data).decode()}"
-    return Picture(readable(file.stem), source, width, height, caption)
+    return Picture(shown_path(file.stem), source, width, height, caption)

@@ -121,10 +121,3 @@ def test_what_a_killed_process_left_goes_and_what_a_living_one_writes_stays(tmp_
             process.kill()
             process.wait()
             process.stdout.close()
-
-
-def test_names_of_any_bytes_can_be_said(tmp_path):
-    name = os.fsdecode(b"caf\xe9.csv")
-    files.write(tmp_path / name, "x")
-    assert files.readable(name) == "caf\ufffd.csv"
-    files.readable(name).encode()

@@ -123,7 +123,7 @@ def test_lift_around_data():
         ([[0.0, 0.0, 0.0]], r"shape \(T, 2\), got \(1, 3\)"),
         ([0.0, 0.0], r"shape \(T, 2\), got \(2,\)"),
         (np.zeros((0, 2)), "no points"),
-        ([["a", "b"]], "must be numbers"),
+        ([["a", "b"]], "must be real numbers in an array, got text"),
     ],
 )
 def test_points_that_cannot_be_shown(points, words):

@@ -1,0 +1,636 @@
+"""What users type and which files they give: the right result, or one sentence and exit code 2."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import pickle
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from circuits import CircuitParameters
+from circuits.errors import CircuitError, InputError, ParameterError
+from simulations import baselines, datasets
+from simulations.changes import parse_changes
+from simulations.csv_table import number
+from simulations.own_files import OwnPoints, class_mapping, class_names, load_points
+from tests.simulations.test_cli import run
+
+RNG = np.random.default_rng(0)
+POINTS = RNG.uniform(-1, 1, (24, 2)).round(3)
+LABELS = np.resize([0, -1, 0, 1], 24)
+
+
+def refused(call, words: str | None = None, error: type[CircuitError] = CircuitError) -> None:
+    with pytest.raises(error, match=words) as caught:
+        call()
+    message = str(caught.value)
+    assert "\n" not in message
+    # A sentence, besides the name of a file in a folder of pytest's.
+    assert 5 < len(message) < 450, message
+    message.encode()
+
+
+def table(names, cases):
+    return pytest.mark.parametrize(names, cases, ids=lambda value: type(value).__name__)
+
+
+# --set
+
+
+@table(
+    ("items", "words"),
+    [
+        (["n_tiles"], "takes key=value, got 'n_tiles'"),
+        (["=3"], "takes key=value, got '=3'"),
+        ([" =3"], "takes key=value"),
+        ([""], "takes key=value, got ''"),
+        (["mu=1", "mu=2"], "--set 'mu' is given twice"),
+        (["mu=1", " mu =2"], "--set 'mu' is given twice"),
+        (["n_tiles=" + "1" * 5000], "no number of 5000 digits"),
+        (["n_tiles=-" + "1" * 401], "no number of 402 digits"),
+        (["mu=" + "[" * 10**5], "'mu' is nested too deeply"),
+        (["mu=" + "[" * 10**5 + "]" * 10**5], "'mu' is nested too deeply"),
+        (["mu=" + '{"a":' * 10**5], "'mu' is nested too deeply"),
+        (["x" * 10**6], "takes key=value, got 'xxx"),
+    ],
+)
+def test_changes_that_are_none(items, words):
+    refused(lambda: parse_changes(items), words, InputError)
+
+
+@table(
+    ("item", "words"),
+    [
+        ("self=1", "no parameter 'self'"),
+        ("cls=1", "no parameter 'cls'"),
+        ("n_tiles=" + "1" * 300, "a whole number of about 300 digits"),
+        ("n_tiles=1000000000", "37.3 GiB"),
+        ("n_tiles=NaN", "n_tiles must be a finite number, got nan"),
+        ("n_tiles=Infinity", "n_tiles must be a finite number, got inf"),
+        ("n_tiles=1e400", "n_tiles must be a finite number, got inf"),
+        ("n_tiles=true", "n_tiles must be a number, got True"),
+        ("n_tiles=", "n_tiles must be a number, got ''"),
+        ("n_tiles=null", "n_tiles must be a number, got None"),
+        ('n_tiles="4"', "n_tiles must be a number, got '4'"),
+        ("n_tiles=vier", "n_tiles must be a number, got 'vier'"),
+        ("tile_radius=-1e400", "tile_radius must be"),
+        ("mu=[1,[2]]", "mu must be one number or one per readout"),
+        ('mu={"a":1}', "mu must be one number or one per readout"),
+        ("tau_h=10", "tau_h must be a time with a unit"),
+        ("tau_h=10 \udcff", "tau_h must be a time with a unit"),
+        ("ключ=1", "no parameter 'ключ'"),
+        ("mu=" + "x" * 10**6, "mu must be one number"),
+    ],
+)
+def test_changes_of_parameters_that_are_none(item, words):
+    refused(lambda: CircuitParameters(**parse_changes([item])), words, ParameterError)
+
+
+def test_changes_are_read():
+    assert parse_changes(["mu=[1, 2.5]", " a = b = c ", "tau_h='8 ms'", "reset=false"]) == {
+        "mu": [1, 2.5],
+        "a": "b = c",
+        "tau_h": "'8 ms'",
+        "reset": False,
+    }
+
+
+NAMES = st.sampled_from([*CircuitParameters().as_dict(), "self", "x"])
+VALUES = st.one_of(
+    st.text(max_size=10),
+    st.integers().map(str),
+    st.floats().map(str),
+    st.recursive(
+        st.one_of(st.none(), st.booleans(), st.floats(), st.integers(), st.text(max_size=3)),
+        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner),
+        max_leaves=5,
+    ).map(json.dumps),
+)
+ITEMS = st.lists(
+    st.one_of(st.tuples(NAMES, VALUES).map("=".join), st.text(max_size=12)), max_size=3
+)
+
+
+@settings(max_examples=300, database=None)
+@given(items=ITEMS)
+def test_any_changes_are_read_or_refused(items):
+    def read() -> CircuitParameters:
+        return CircuitParameters(**parse_changes(items))
+
+    try:
+        assert isinstance(read(), CircuitParameters)
+    except (InputError, ParameterError):
+        refused(read)
+
+
+# CSV
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "points.csv"
+
+
+@table(
+    ("content", "words"),
+    [
+        # A first line that is a point with something missing is not dropped as a header.
+        ("0.5,?\n0.1,0.2\n0.3,0.4\n", "line 1, column '2' holds '\\?'"),
+        ("0.5,n.d.\n0.1,0.2\n0.3,0.4\n", "line 1, column '2' holds 'n.d.'"),
+        ("0.5,NA\n0.1,0.2\n0.3,0.4\n", "line 1, column '2' holds 'NA'"),
+        ("0.5,\n0.1,0.2\n0.3,0.4\n", "line 1, column '2' is empty"),
+        ("?,n.d.\n0.1,0.2\n0.3,0.4\n", "line 1, column '1' holds '\\?'"),
+        ("NA,NA\n0.1,0.2\n0.3,0.4\n", "line 1, column '1' holds 'NA'"),
+        ("-,iris\n0.1,0.2\n0.3,0.4\n", "line 1, column '1' holds '-'"),
+        ("unknown,x\n0.1,0.2\n0.3,0.4\n", "line 1, column '1' holds 'unknown'"),
+        ("2020-01-01,0x1F\n0.1,0.2\n0.3,0.4\n", "line 1, column '1' holds '2020-01-01'"),
+        ("\u22120.5,1_000\n0.1,0.2\n0.3,0.4\n", "line 1, column '1' holds"),
+        ("12 %,$5\n0.1,0.2\n0.3,0.4\n", "line 1, column '1' holds '12 %'"),
+        ("True,False\n0.1,0.2\n0.3,0.4\n", "line 1, column '1' holds 'True'"),
+        ("x,0.5\n0.1,0.2\n0.3,0.4\n", "line 1, column '1' holds 'x'"),
+        ("x,,z\n1,2,3\n", "line 1 has text, but column 2 is empty"),
+        ("1.234,5;2\n3;4\n5;6\n", "line 1, column '1' holds '1.234,5'"),
+        ("x;y\n1,5;2\n3;1.234,5\n5;6\n", "line 3, column 'y' holds '1.234,5'"),
+        # Thousands, or decimals?
+        ("x;y\n1,234;0.5\n2;3\n", "line 2, column 'x': '1,234' may be a thousand"),
+        ("x;y\n1.234;0,5\n2;3\n", "line 2, column 'x': '1.234' may be a thousand"),
+        ('x,y\n"1,234",5\n2,3\n', "line 2, column 'x': '1,234' may be a thousand"),
+        ("x;y\n1,234,567;0\n2;3\n3;4\n", "line 2, column 'x' holds '1,234,567'"),
+        # Quotes
+        ('x,y\n"1,2\n3,4\n', "line 2 has a quote"),
+        ('x,y\n1,"2\n3,4\n5",6\n', "line 2 has a quote"),
+        ('x,y\n1,"2"3\n', "line 2 has a quote"),
+        ('"x,y\n1,2\n', "line 1 has a quote"),
+        ('x,"y\nz"\n1,2\n', "line 1 has a quote"),
+        # Cells that are no finite numbers
+        ("x,y\n1,inf\n", "line 2, column 'y' holds 'inf', which is not a finite number"),
+        ("x,y\n1,-Infinity\n", "line 2, column 'y' holds '-Infinity', which is not a finite"),
+        ("x,y\n1,1e400\n", "line 2, column 'y' holds '1e400', which is not a finite number"),
+        ("x,y\n1,2\n1,NaN\n3,4\n", "line 3, column 'y' holds 'NaN', which is not a number"),
+        ("x,y\n1,2\n1,0x10\n3,4\n", "line 3, column 'y' holds '0x10'"),
+        ("x,y\n1,2\n1,1_000\n3,4\n", "line 3, column 'y' holds '1_000'"),
+        ("x,y\n1,2\n1,\u0663\n3,4\n", "line 3, column 'y' holds '\u0663'"),
+        ("x,y\n1,2\n1,True\n3,4\n", "line 3, column 'y' holds 'True'"),
+        ("x,y\n1,2\n1,1 2\n3,4\n", "line 3, column 'y' holds '1 2'"),
+        ("x,day\n1,2020-01-01\n1,2020-01-02\n", "column 'day' holds text such as '2020-01-01'"),
+        ("0.5 0.3\n0.1 0.2\n", "column '1' holds text such as '0.5 0.3'"),
+        # Lines
+        ("1,2\n3\n", "line 2 has 1 cell, but line 1 has 2"),
+        ("\n\n1,2\n\n3,4,5\n", "line 5 has 3 cells, but line 3 has 2"),
+        ("x,y\n1,2,\n", "line 2 has 3 cells, but line 1 has 2"),
+        ("x,y\n1;2\n", "line 2 has 1 cell, but line 1 has 2"),
+        ("x,y\n,\n , \n", "header but no points"),
+        (" \n\t\n", "it is empty"),
+        (",,,\n,,,\n", "it is empty"),
+        ("x,y,x\n1,2,3\n", "two columns named 'x'"),
+        ("1,2\0\n", "line 1 holds a NUL"),
+        ("x,y\n" + "9" * 200_000 + ",1\n", "not a finite number"),
+        ("x,y\n" + "a" * 200_000 + ",1\n1,2\n1,2\n", "holds 'aaa"),
+        ('x,y\n"' + "1" * 200_000 + '",1\n', "quote"),
+        (b"x,y\n1,2\n\xe9,3\n", "line 3 is not UTF-8"),
+        ("x,y\n1,2\n".encode("utf-16"), "UTF-16"),
+        ("x,y\n1,2\n".encode("utf-16-le"), "NUL"),
+        (b"\x89PNG\r\n\x1a\n\0\0", "line 1 is not UTF-8"),
+        ("x" * 10**6, "header but no points"),
+        (",".join(f"c{i}" for i in range(5000)) + "\n" + ",".join("x" * 5000) + "\n", "'c0' holds"),
+    ],
+)
+def test_csv_that_is_none(path, content, words):
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    refused(lambda: load_points(path), words, InputError)
+
+
+@table(
+    ("content", "points"),
+    [
+        ("\ufeffx,y\n1,2\n", [[1, 2]]),
+        ('\ufeff"x","y"\n1,2\n', [[1, 2]]),
+        ("x,y\r\n1,2\r\n3,4\r\n", [[1, 2], [3, 4]]),
+        ("x,y\r1,2\r3,4", [[1, 2], [3, 4]]),
+        ("x,y,\n1,2,\n3,4,\n", [[1, 2], [3, 4]]),
+        ("1,2,,\n3,4,,\n", [[1, 2], [3, 4]]),
+        ("  x , y \n 1 ,  2\n\n3,\t4\n,\n", [[1, 2], [3, 4]]),
+        ('"a;b";"c,d"\n1;2\n', [[1, 2]]),
+        ('"a;b",c\n1,2\n', [[1, 2]]),
+        ('x, "y"\n1, "2"\n', [[1, 2]]),
+        ("x;y\n0,5;1\n1;0,25\n", [[0.5, 1], [1, 0.25]]),
+        ("x\ty\n0,5\t1\n", [[0.5, 1]]),
+        ("0,5;0.7\n1;2\n", [[0.5, 0.7], [1, 2]]),
+        ("x;y\n1,234;2,345\n", [[1.234, 2.345]]),
+        ('x,y\n"0,5","1,234"\n', [[0.5, 1.234]]),
+        ("1,2\n", [[1, 2]]),
+        ("0,1\n2,3\n", [[0, 1], [2, 3]]),
+        (".5,-1.\n+2,1E-3\n", [[0.5, -1], [2, 1e-3]]),
+        ("1st,2nd\n1,2\n", [[1, 2]]),
+        ("e1,x2\n1,2\n", [[1, 2]]),
+        (",x,y\n1,5,6\n2,7,8\n", [[5, 6], [7, 8]]),
+        ("x,y\n1,2\x0b\n3,4\x0c\n", [[1, 2], [3, 4]]),
+    ],
+)
+def test_csv_of_any_form(path, content, points):
+    path.write_bytes(content.encode())
+    assert load_points(path).points.tolist() == points
+
+
+@pytest.mark.parametrize("first", ["\ufeff", "\ufeff\ufeff", "\n\ufeff", ""])
+@pytest.mark.parametrize("header", ["label,x,y", '"label","x","y"', "label;x;y"])
+def test_a_mark_of_the_byte_order_hides_no_column(path, first, header):
+    mark = ";" if ";" in header else ","
+    rows = [mark.join(map(str, row)) for row in np.column_stack([LABELS, POINTS])]
+    path.write_text("\n".join([first + header, *rows]), encoding="utf-8")
+    found = load_points(path)
+    assert (found.points == POINTS).all()
+    assert (found.labels == LABELS).all()
+
+
+def test_a_first_point_with_a_class_of_its_own_is_not_lost(path):
+    """Two labels, each on one point: the usual stream."""
+    path.write_text("0.5,0.3,iris\n0.1,0.2,\n0.3,0.4,rose\n0.6,0.1,\n")
+    found = load_points(path, "3")
+    assert found.points.tolist() == [[0.5, 0.3], [0.1, 0.2], [0.3, 0.4], [0.6, 0.1]]
+    assert found.labels.tolist() == [-1, 0, 1, 0]
+    refused(lambda: load_points(path, "species"), "no such column, only 1, 2, 3")
+
+
+def test_counted_columns_beside_a_name_are_a_header_and_that_is_said(path):
+    for first in ("0,1,target", "1,2,target"):
+        path.write_text(f"{first}\n0.1,0.2,a\n0.3,0.4,b\n")
+        found = load_points(path, "target")
+        assert found.points.tolist() == [[0.1, 0.2], [0.3, 0.4]]
+        assert "line 1 is read as names" in found.notes[0]
+    path.write_text("0,1,a\n0.1,0.2,a\n0.3,0.4,b\n")  # the name recurs: it is a class
+    assert load_points(path, "3").labels.tolist() == [-1, -1, 1]
+    path.write_text("1,0,a\n0.1,0.2,b\n")
+    assert load_points(path, "3").labels.tolist() == [-1, 1]
+
+
+def test_thousands_of_columns(path):
+    values = np.random.default_rng(0).normal(size=(3, 4000)).round(6)
+    header = ",".join(f"c{i}" for i in range(4000))
+    path.write_text("\n".join([header, *(",".join(map(repr, row)) for row in values.tolist())]))
+    assert (load_points(path).points == values).all()
+    refused(lambda: load_points(path, "nothing"), "only c0, c1, .* and 3990 more")
+    refused(lambda: load_points(path, "n" * 10**6), "no such column")
+
+
+def test_classes_keep_their_names():
+    assert class_names(["1.0", "1", " a ", "NA", "", "1e400"]).tolist() == [
+        "1", "1", "a", "", "", "1e400"
+    ]  # fmt: skip
+    assert class_names(np.array([b"a", b"caf\xe9"])).tolist() == ["a", "caf\ufffd"]
+    # As floats these two are one.
+    assert len(set(class_names([12345678901234567, 12345678901234568]))) == 2
+    assert class_names([np.nan, None, 2.0, True]).tolist() == ["", "", "2", "True"]
+    refused(lambda: class_names([1j]), "numbers or names, got complex")
+    refused(lambda: class_names(np.array(["2020"], "M8[Y]")), "numbers or names, got datetime")
+    refused(lambda: class_mapping([class_names(["a" * 10**6, "b", "c"])]), "there are 3")
+
+
+CELLS = st.one_of(st.floats(width=32).map(str), st.sampled_from(["", "NA", "a", '"', '"a"', "0,5"]))
+ROUGH = st.lists(st.lists(CELLS, max_size=4), max_size=5).map(
+    lambda rows: "\n".join(";".join(row) for row in rows)
+)
+
+
+@settings(max_examples=400, database=None)
+@given(
+    content=st.one_of(
+        ROUGH.map(str.encode),
+        ROUGH.map(lambda text: text.replace(";", ",").encode("utf-8-sig")),
+        st.text(max_size=40).map(lambda text: text.encode("utf-8", "surrogatepass")),
+        st.text('0123456789.,;\t\n\r"e-x ', max_size=40).map(str.encode),
+        st.binary(max_size=40),
+    ),
+    label=st.sampled_from([None, "1", "a", "label"]),
+)
+def test_any_csv_is_read_or_refused(tmp_path_factory, content, label):
+    path = tmp_path_factory.getbasetemp() / "fuzz.csv"
+    path.write_bytes(content)
+    try:
+        found = load_points(path, label)
+    except InputError:
+        refused(lambda: load_points(path, label))
+        return
+    assert isinstance(found, OwnPoints)
+    assert np.isfinite(found.points).all()
+    lines = [line for line in content.replace(b"\r", b"\n").split(b"\n") if line.strip(b',;\t "')]
+    assert len(found.points) in (len(lines), len(lines) - 1)
+
+
+@settings(max_examples=200, database=None)
+@given(
+    values=st.integers(1, 5).flatmap(
+        lambda d: st.lists(
+            st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=d, max_size=d),
+            min_size=1,
+            max_size=6,
+        )
+    ),
+    separator=st.sampled_from(",;\t"),
+    comma=st.booleans(),
+    header=st.booleans(),
+    mark=st.booleans(),
+    quotes=st.booleans(),
+    end=st.sampled_from(["\n", "\r\n", "\r"]),
+    space=st.sampled_from(["", " "]),
+    trailing=st.booleans(),
+)
+def test_what_was_written_is_read(
+    tmp_path_factory, values, separator, comma, header, mark, quotes, end, space, trailing
+):
+    path = tmp_path_factory.getbasetemp() / "clean.csv"
+
+    def cell(text: str) -> str:
+        return space + (f'"{text}"' if quotes else text + space)
+
+    rows = [[repr(value) for value in row] for row in values]
+    # In one column nothing tells a decimal comma from a separator.
+    if comma and separator != "," and (trailing or len(rows[0]) > 1):
+        rows = [[text.replace(".", ",") for text in row] for row in rows]
+    if header:
+        rows = [[f"x{i}, y" if quotes else f"x{i}" for i in range(len(rows[0]))], *rows]
+    lines = [separator.join(map(cell, row)) + separator * trailing for row in rows]
+    text = end.join(lines) + end
+    path.write_bytes(text.encode("utf-8-sig" if mark else "utf-8"))
+    assert load_points(path).points.tolist() == values
+
+
+@table(
+    ("cell", "value"),
+    [("1", 1.0), ("-0,5", -0.5), ("1e3", 1000.0), ("inf", np.inf), (".5", 0.5), ("1.234,5", None),
+     ("1_0", None), ("", None), (".", None), ("nan", None), ("0x1", None), ("1e", None)],
+)  # fmt: skip
+def test_numbers_in_cells(cell, value):
+    assert number(cell) == value
+
+
+# Other files
+
+
+def saved(array, **options) -> bytes:
+    file = io.BytesIO()
+    np.save(file, array, **options)
+    return file.getvalue()
+
+
+def zipped(**members) -> bytes:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in members.items():
+            archive.writestr(name.replace("_npy", ".npy"), content)
+    return file.getvalue()
+
+
+class Trap:
+    """Runs if it is unpickled."""
+
+    def __reduce__(self):
+        return (pytest.fail, ("code from a file was run",))
+
+
+WHOLE = saved(POINTS)
+OBJECTS = saved(np.array([[Trap(), 1]], dtype=object), allow_pickle=True)
+FORGED = WHOLE.replace(b"(24, 2)", b"(24,9" + b"9" * 0 + b")")
+HUGE = WHOLE.replace(b"'shape': (24, 2), }          ", b"'shape': (9999999999, 2), } ")
+
+
+@table(
+    ("content", "words"),
+    [
+        (OBJECTS, "Python objects"),
+        (pickle.dumps(Trap()), "cannot be read"),
+        (saved(POINTS + 0j), "complex"),
+        (saved(np.zeros(3, dtype=[("x", float), ("y", float)])), "shape|records"),
+        (saved(np.zeros((3, 2), dtype=[("x", float)])), "records with fields"),
+        (saved(POINTS.astype(str)), "text"),
+        (saved(POINTS.astype("M8[s]")), "dates"),
+        (saved(np.float64(3)), r"shape \(T, d\), got \(\)"),
+        (saved(POINTS[0]), r"got \(2,\)"),
+        (saved(POINTS[None]), r"got \(1, 24, 2\)"),
+        (saved(POINTS[:0]), "no points"),
+        (saved(POINTS[:, :0]), r"got \(24, 0\)"),
+        (saved(POINTS * np.nan), "finite"),
+        (WHOLE[:100], "cannot be read"),
+        (WHOLE[:-8], "cannot be read"),
+        (WHOLE[:6], "cannot be read"),
+        (FORGED, "shape|cannot be read"),
+        (HUGE, "cannot be read"),
+        (b"", "cannot be read"),
+        (b"x,y\n1,2\n", "cannot be read"),
+        (zipped(points_npy=WHOLE), "must hold one array"),
+    ],
+)
+def test_npy_that_is_none(tmp_path, content, words):
+    path = tmp_path / "points.npy"
+    path.write_bytes(content)
+    refused(lambda: load_points(path), words, InputError)
+
+
+@table(
+    ("content", "words"),
+    [
+        (WHOLE, "must hold an archive of arrays"),
+        (b"", "cannot be read"),
+        (b"PK\x03\x04 and no more", "cannot be read"),
+        (zipped(points_npy=WHOLE)[:-30], "cannot be read"),
+        (zipped(points_npy=OBJECTS), "Python objects"),
+        (zipped(points_npy=WHOLE, labels_npy=OBJECTS), "Python objects"),
+        (zipped(points_npy=WHOLE[:90]), "cannot be read"),
+        (zipped(points=b"not an array"), "bytes"),
+        (zipped(readme=b"no array"), "no array named 'points', only readme"),
+        (zipped(), "no array named 'points', only none"),
+        (zipped(points_npy=saved(POINTS + 0j)), "complex"),
+        (zipped(points_npy=WHOLE, labels_npy=saved(LABELS + 0j)), "numbers or names"),
+        (zipped(points_npy=WHOLE, labels_npy=saved(np.arange(24))), "there are 24"),
+    ],
+)
+def test_npz_that_is_none(tmp_path, content, words):
+    path = tmp_path / "points.npz"
+    path.write_bytes(content)
+    refused(lambda: load_points(path), words, InputError)
+
+
+def test_arrays_that_are_not_asked_for_are_not_read(tmp_path):
+    path = tmp_path / "points.npz"
+    path.write_bytes(zipped(points_npy=WHOLE, other_npy=OBJECTS))
+    assert (load_points(path).points == POINTS).all()
+
+
+@pytest.mark.parametrize("form", [np.float32, ">f8", np.int16, bool])
+def test_npy_of_any_form(tmp_path, form):
+    array = np.asfortranarray(np.round(POINTS * 100).astype(form))
+    np.save(tmp_path / "points.npy", array)
+    assert (load_points(tmp_path / "points.npy").points == array).all()
+
+
+def test_missing_labels_in_npy(tmp_path):
+    labels = np.where(LABELS == 0, np.nan, LABELS)
+    np.save(tmp_path / "points.npy", np.column_stack([POINTS, labels]))
+    assert (load_points(tmp_path / "points.npy", "3").labels == LABELS).all()
+
+
+@pytest.mark.parametrize("suffix", ["csv", "npy", "npz", "nc", "h5"])
+def test_files_that_are_none(tmp_path, suffix):
+    refused(lambda: load_points(tmp_path / f"none.{suffix}"), "there is no file")
+    (tmp_path / f"folder.{suffix}").mkdir()
+    refused(lambda: load_points(tmp_path / f"folder.{suffix}"), "is a folder")
+    os.mkfifo(tmp_path / f"pipe.{suffix}")
+    refused(lambda: load_points(tmp_path / f"pipe.{suffix}"), "not a regular file")
+    refused(lambda: load_points(Path(f"a\0b.{suffix}")), "not the name of a file")
+    refused(lambda: load_points(tmp_path / ("n" * 300 + f".{suffix}")), "too long")
+    name = os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9." + suffix.encode())
+    refused(lambda: load_points(Path(name)), r"there is no file .*caf\\xe9")
+    refused(lambda: load_points(tmp_path / "points.xlsx"), "must be a .csv, .npy, .npz or .nc")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_files_that_may_not_be_read(path):
+    path.write_text("1,2\n")
+    path.chmod(0)
+    refused(lambda: load_points(path), "Permission denied")
+
+
+# Data sets and baselines
+
+
+GENERATOR = np.random.default_rng(0)
+OUTPUTS = np.abs(POINTS)
+
+
+@pytest.mark.parametrize("n_points", [0, -1, 2.5, None, "9", True, np.nan])
+def test_data_sets_of_no_size(n_points):
+    for make in (
+        lambda n: datasets.two_moons(n, 0.1, GENERATOR),
+        lambda n: datasets.spiral_arcs(n, 0.1, GENERATOR),
+        lambda n: datasets.swiss_roll(n, GENERATOR),
+        lambda n: datasets.unit_square(n, 0, GENERATOR),
+    ):
+        refused(lambda make=make: make(n_points), "n_points must be a whole number", ParameterError)
+
+
+@table(
+    ("call", "words"),
+    [
+        (lambda: datasets.two_moons(9, -1, GENERATOR), "noise must be finite"),
+        (lambda: datasets.two_moons(9, "a", GENERATOR), "noise must be finite"),
+        (lambda: datasets.two_moons(9, 0.1, "seed"), "rng"),
+        (lambda: datasets.two_moons(9, 0.1, -1), "rng"),
+        (lambda: datasets.two_moons(9, 0.1, 2**40), "rng"),
+        (lambda: datasets.two_moons(9, 0.1, None), "rng"),
+        (lambda: datasets.spiral_arcs(9, np.nan, GENERATOR), "noise must be finite"),
+        (lambda: datasets.spiral_arcs(9, 0.1, 3), "rng must be numpy.random.default_rng"),
+        (lambda: datasets.swiss_roll(9, None), "rng must be numpy.random.default_rng"),
+        (lambda: datasets.roll([[1.0]]), r"shape \(T, 2\)"),
+        (lambda: datasets.roll([[-9.0, 0.0]]), "the roll is 2 long"),
+        (lambda: datasets.roll([[1e300, 0.0]]), "the roll is 2 long"),
+        (lambda: datasets.chessboard([[1.0, 0.0]], "a"), "size must be finite"),
+        (lambda: datasets.chessboard([[1.0, 0.0]], 1e-300), "too small to count squares"),
+        (lambda: datasets.chessboard("x", 1), "points must be"),
+        (lambda: datasets.unit_square(9, 10, GENERATOR), "after must lie between"),
+        (lambda: datasets.unit_square(9, 2.5, GENERATOR), "after must be a whole number"),
+        (lambda: datasets.unit_square(9, 2, GENERATOR, 0.5), "inset must be"),
+        (lambda: datasets.unit_square(9, 2, GENERATOR, None), "inset must be"),
+        (lambda: datasets.unit_square(9, 2, 7), "rng must be"),
+        (lambda: datasets.position_on_moons([[1, 2, 3]]), r"shape \(T, 2\)"),
+        (lambda: datasets.position_on_moons(None), "real numbers"),
+        (lambda: datasets.position_on_arcs([[np.nan, 0]]), "finite"),
+        (lambda: datasets.first_of_each_class([1, -1], 1), "no point of class"),
+        (lambda: datasets.first_of_each_class([1, 2], 0), "classes must be -1 or"),
+        (lambda: datasets.first_of_each_class([[1], [-1]], 0), "classes must be -1 or"),
+        (lambda: datasets.first_of_each_class("ab", 0), "classes must be real"),
+        (lambda: datasets.first_of_each_class([1, -1], -1), "after must be a whole number"),
+        (lambda: baselines.OnlineLogistic(0, 1.0), "n_tiles must be"),
+        (lambda: baselines.OnlineLogistic("2", 1.0), "n_tiles must be"),
+        (lambda: baselines.OnlineLogistic(2, []), "rates must be finite"),
+        (lambda: baselines.OnlineLogistic(2, [[1.0]]), "rates must be finite"),
+        (lambda: baselines.OnlineLogistic(2, "a"), "rates must be real numbers"),
+        (lambda: baselines.OnlineLogistic(2, 1.0).run(OUTPUTS, LABELS * 3), "labels must be"),
+        (lambda: baselines.OnlineLogistic(2, 1.0).run(None, LABELS), "tile outputs must be"),
+        (lambda: baselines.OnlineLogistic(2, 1.0).decision([[1j, 2]]), "complex"),
+        (lambda: baselines.graph_laplacian([]), "tile outputs must have the shape"),
+        (lambda: baselines.graph_laplacian("x"), "tile outputs must be real"),
+        (lambda: baselines.LaplacianSVM(None, 1), "lam must be finite"),
+        (lambda: baselines.LaplacianSVM(1, "a"), "mu must be finite"),
+        (lambda: baselines.LaplacianSVM(1, 1).decision(OUTPUTS), "fit it first"),
+        (lambda: baselines.LaplacianSVM(1, 1).fit(OUTPUTS, LABELS[:3]), "labels must have"),
+        (lambda: baselines.LaplacianSVM(1, 1).fit(OUTPUTS, LABELS, np.ones(3)), "laplacian must"),
+        (lambda: baselines.LaplacianSVM(1, 1).fit(OUTPUTS, LABELS, np.eye(2) * -9), "no penalty"),
+        (lambda: baselines.LaplacianSVM(1, 1).fit(OUTPUTS, LABELS, "ab"), "laplacian must be"),
+        (lambda: baselines.label_spreading(POINTS, LABELS, gamma=-1.0), "gamma"),
+        (lambda: baselines.label_spreading(POINTS, LABELS, kernel="x"), "kernel"),
+        (lambda: baselines.label_spreading(POINTS, LABELS, alpha=np.nan), "alpha"),
+        (lambda: baselines.label_spreading(POINTS, LABELS, kernel="knn", n_neighbors=99), "99"),
+        (lambda: baselines.label_spreading(POINTS, LABELS > 0), "True and False"),
+        (lambda: baselines.label_spreading(POINTS * 1e200, LABELS), "so far apart"),
+        (lambda: baselines.label_propagation(POINTS, LABELS, max_iter=0), "max_iter"),
+        (lambda: baselines.label_propagation(None, LABELS), "points must be"),
+        (lambda: baselines.label_propagation(POINTS[:0], LABELS), "no points"),
+    ],
+)
+def test_arguments_that_make_no_sense(call, words):
+    refused(call, words)
+
+
+@pytest.mark.parametrize("labels", [np.zeros(24), np.ones(24), None])
+def test_one_class_or_none_is_answered(labels):
+    wanted = 0 if labels is None else labels[0]
+    if labels is not None:
+        machine = baselines.LaplacianSVM(1.0, 1.0).fit(OUTPUTS, labels)
+        assert (machine.decision(OUTPUTS) == wanted).all()
+        scores = baselines.label_spreading(POINTS, labels).scores
+        assert np.abs(scores - wanted).max() < 1e-12
+    scores = baselines.OnlineLogistic(2, 0.5).run(OUTPUTS, labels)
+    assert (np.sign(scores[1:]) == wanted).all()
+
+
+# Commands, as users run them
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("describe", "--set", "self=1"), "no parameter 'self'"),
+        (("describe", "--set", "n_tiles=1000000000"), "37.3 GiB"),
+        (("run", "two-moons", "--set", "n_tiles=" + "1" * 5000), "no number of 5000 digits"),
+        (("run", "two-moons", "--set", "mu=" + "[" * 50_000), "nested too deeply"),
+        (("run", "--data", "POINTS", "--set", "tile_radius=1e-12"), "is too small for a lift"),
+        (("run", "--data", "POINTS", "--label-column", "3"), "no such column, only x, y"),
+        (("compare", "--data", "FOLDER"), "must be a .csv|is a folder"),
+    ],
+    ids=range(7),
+)
+def test_commands_refuse_in_one_sentence(tmp_path, arguments, words):
+    path = tmp_path / "points.csv"
+    np.savetxt(path, POINTS, delimiter=",", header="x,y", comments="")
+    given = {"POINTS": str(path), "FOLDER": str(tmp_path)}
+    out = tmp_path / "out"
+    done = run(*(given.get(a, a) for a in arguments), "--out", out)
+    assert done.returncode == 2, done.stderr
+    [line] = done.stderr.splitlines()
+    assert line.startswith("manifold-circuit: ")
+    assert len(line) < 450
+    assert any(word in line for word in words.split("|"))
+    assert not out.exists()
+
+
+def test_a_file_whose_name_is_not_text(tmp_path):
+    name = os.fsencode(tmp_path) + b"/caf\xe9.csv"
+    Path(os.fsdecode(name)).write_text("x,y\n1,2\n3,?\n5,6\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "simulations", "run", "--data", name, "--out", tmp_path / "out"],
+        capture_output=True,
+        cwd=Path(__file__).parents[2],
+        env=os.environ | {"PYTHONIOENCODING": "utf-8"},
+        check=False,
+    )
+    assert done.returncode == 2
+    assert rb"caf\xe9.csv: line 3, column 'y' holds '?'" in done.stderr
