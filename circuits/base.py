@@ -19,7 +19,7 @@ from circuits.lift import FloatArray, SphereLift, as_labels, as_points, distinct
 from circuits.model import CircuitModel
 from circuits.parameters import CircuitParameters, format_seconds
 from circuits.progress import Progress, reporting
-from circuits.state import CircuitState, Task, empty_state
+from circuits.state import CircuitState, Task, checked_state
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -51,11 +51,11 @@ class Circuit(ABC):
         tile_centers: ArrayLike | None = None,
     ) -> None:
         if not isinstance(parameters, CircuitParameters):
-            raise ParameterError(f"parameters must be CircuitParameters, got {parameters!r}")
+            raise ParameterError(f"parameters must be CircuitParameters, got {shown(parameters)}")
         if not isinstance(lift, SphereLift):
-            raise ParameterError(f"lift must be a SphereLift, got {lift!r}")
+            raise ParameterError(f"lift must be a SphereLift, got {shown(lift)}")
         if model is not None and not isinstance(model, CircuitModel):
-            raise ParameterError(f"model must be a CircuitModel, got {model!r}")
+            raise ParameterError(f"model must be a CircuitModel, got {shown(model)}")
         self.parameters = parameters
         self.lift = lift
         self.model = CircuitModel() if model is None else model
@@ -114,11 +114,7 @@ class Circuit(ABC):
 
     @state.setter
     def state(self, state: CircuitState) -> None:
-        for name, zeros in vars(empty_state(self)).items():
-            shape, found = np.shape(zeros), np.shape(getattr(state, name))
-            if found != shape:
-                raise InputError(f"the state's {name} must have the shape {shape}, got {found}")
-        self._keep(state.copy())
+        self._keep(checked_state(self, state))
 
     def prepare(self, *, record: Iterable[str] = (), snapshot_every: int | None = None) -> bool:
         """Make ready what a run with these options needs; returns whether it had to compile.
@@ -174,7 +170,11 @@ class Circuit(ABC):
 
         ``chunks`` yields points (T, d), or pairs of points and labels.
         """
+        if not isinstance(chunks, Iterable):
+            raise InputError(f"chunks must be a sequence of points, got {shown(chunks)}")
         for chunk in chunks:
+            if isinstance(chunk, tuple) and len(chunk) != 2:
+                raise InputError(f"a chunk is points, or points and labels, got {shown(chunk)}")
             points, labels = chunk if isinstance(chunk, tuple) else (chunk, None)
             yield self.run(points, labels, progress=progress)
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from circuits.errors import InputError, shown
+
 Progress = Callable[[int, int], None]
 """Called with the presentations done and the presentations in all."""
 
@@ -12,6 +14,8 @@ Progress = Callable[[int, int], None]
 @contextmanager
 def reporting(progress: bool | Progress, total: int, title: str) -> Iterator[Callable[[int], None]]:
     """A function of the presentations done that shows them the way the caller wants."""
+    if not (callable(progress) or isinstance(progress, bool)):
+        raise InputError(f"progress must be True, False or a function, got {shown(progress)}")
     if callable(progress):
         show = progress
         yield lambda done: show(done, total)

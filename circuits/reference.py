@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from circuits import rules
 from circuits.base import Circuit
-from circuits.errors import ParameterError
+from circuits.errors import ParameterError, shown
 from circuits.lift import FloatArray, SphereLift
 from circuits.model import CircuitModel
 from circuits.parameters import CircuitParameters
@@ -39,7 +39,7 @@ class ReferenceCircuit(Circuit):
         tile_centers: ArrayLike | None = None,
     ) -> None:
         if settling not in ("dynamics", "exact"):
-            raise ParameterError(f"settling must be 'dynamics' or 'exact', got {settling!r}")
+            raise ParameterError(f"settling must be 'dynamics' or 'exact', got {shown(settling)}")
         super().__init__(parameters, lift, model=model, tile_centers=tile_centers)
         self.model.require_numpy(parameters)
         if settling == "exact":

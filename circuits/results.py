@@ -145,8 +145,8 @@ def make_way(path: Path, kind: str, source: Path | None = None) -> None:
     other = kind_of(path)
     if other is not None:
         raise FileError(
-            f"{shown_path(path)} holds another kind of result ({other}, not {kind}): move it, or give another "
-            "--out"
+            f"{shown_path(path)} holds another kind of result ({other}, not {kind}): move it, or "
+            "give another --out"
         )
     set_aside(path)
 
@@ -163,8 +163,9 @@ def set_aside(path: Path) -> Path:
         raise FileError(
             f"{shown_path(path)} is damaged and cannot be renamed: {error.strerror or error}"
         ) from None
+    now = shown_path(kept.name)
     print(
-        f"manifold-circuit: {shown_path(path)} is not a whole result and is kept as {shown_path(kept.name)}",
+        f"manifold-circuit: {shown_path(path)} is not a whole result and is kept as {now}",
         file=sys.stderr,
     )
     return kept

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from circuits.checks import as_count, as_floats
+from circuits.errors import InputError, shown
 from circuits.lift import FloatArray
 
 if TYPE_CHECKING:
@@ -47,6 +49,27 @@ def empty_state(circuit: Circuit) -> CircuitState:
     shapes = {"W": (m, n), "b": (m,), "w": (r, m), "h": (m,), "u": (k,), "V": (k, m)}
     arrays: dict[str, Any] = {name: np.zeros(shape) for name, shape in shapes.items()}
     return CircuitState(**arrays)
+
+
+def checked_state(circuit: Circuit, state: Any) -> CircuitState:
+    """A copy of a state that fits a circuit, or an error that says what does not."""
+    if not isinstance(state, CircuitState):
+        raise InputError(f"state must be a CircuitState, got {shown(state)}")
+    arrays: dict[str, Any] = {}
+    empty = empty_state(circuit)
+    for name in ("W", "b", "w", "h", "u", "V"):
+        shape = getattr(empty, name).shape
+        found = as_floats(getattr(state, name), f"the state's {name}")
+        if found.shape != shape:
+            raise InputError(f"the state's {name} must have the shape {shape}, got {found.shape}")
+        if not np.isfinite(found).all():
+            raise InputError(f"the state's {name} must be finite")
+        arrays[name] = found
+    for name in ("learned", "shown"):
+        arrays[name] = as_count(getattr(state, name), f"the state's {name}")
+    if not isinstance(state.extra, dict):
+        raise InputError(f"the state's extra must be a dictionary, got {shown(state.extra)}")
+    return dataclasses.replace(state, **arrays).copy()
 
 
 @dataclasses.dataclass(frozen=True)

@@ -33,7 +33,9 @@ Report = Callable[[str], None]
 def check_engine(engine: str) -> str:
     """The name of an engine or a solver, or an error that names them all."""
     if engine not in (*ENGINES, *SOLVERS):
-        raise InputError(f"there is no engine {engine!r}: use {', '.join((*ENGINES, *SOLVERS))}")
+        raise InputError(
+            f"there is no engine {shown(engine)}: use {', '.join((*ENGINES, *SOLVERS))}"
+        )
     return engine
 
 
@@ -122,7 +124,7 @@ class Experiment(ABC, Generic[OwnSettings]):
         if unknown:
             known = sorted([*self._setting_names(), *self.parameters.as_dict()])
             raise ParameterError(
-                f"{self.name} has no parameter {unknown[0]!r}: it has {', '.join(known)}"
+                f"{self.name} has no parameter {shown(unknown[0])}: it has {', '.join(known)}"
             )
         settings = self.settings(own)
         return Config(self.name, engine, self.parameters.replace(**changes), settings)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import os
 import tracemalloc
@@ -646,6 +647,33 @@ def test_circuits_refuse_in_a_sentence_and_stay_as_they_were():
         after = circuit.state
         for part in ("W", "b", "w", "h", "u", "V", "learned", "shown"):
             assert np.array_equal(getattr(after, part), getattr(before, part)), part
+
+
+@UNSETTLED
+def test_states_streams_and_progress_that_are_none():
+    for circuit in circuits():
+        circuit.run(POINTS, LABELS)
+        state = circuit.state
+        for value in (None, 1, "abc", object(), [], {}, POINTS):
+            refused(lambda v=value, c=circuit: setattr(c, "state", v), "state must be a Circuit")
+        for change, words in (
+            ({"W": state.W * np.nan}, "W must be finite"),
+            ({"W": state.W + 0j}, "complex"),
+            ({"h": np.ma.array(state.h, mask=True)}, "masked"),
+            ({"w": [[1, 2], [3]]}, "state's w must be real numbers"),
+            ({"V": state.V.T}, "state's V must have the shape"),
+            ({"learned": -1}, "learned must be a whole number"),
+            ({"shown": None}, "shown must be a whole number"),
+            ({"extra": None}, "extra must be a dictionary"),
+        ):
+            other = dataclasses.replace(state, **change)
+            refused(lambda v=other, c=circuit: setattr(c, "state", v), words)
+        for chunks in (None, 3, [(POINTS, LABELS, 1)], [None], POINTS):
+            refused(lambda v=chunks, c=circuit: list(c.run_stream(v)), "chunk|points")
+        for progress in ("yes", 1, None, object(), []):
+            refused(lambda v=progress, c=circuit: c.run(POINTS, progress=v), "progress must be")
+        circuit.state = state
+        assert (circuit.state.W == state.W).all()
 
 
 @UNSETTLED
