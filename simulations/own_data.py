@@ -89,9 +89,9 @@ def _kind(path: Path) -> str:
 
 def run_file(path: Path, stream: OwnStream, engine: str, out: Path) -> None:
     """Present the stream, save the result, and print what happened."""
+    circuit = make_circuit(engine, stream.parameters, stream.lift)
     files.require_folder(out)
     target = target_for(path, out)
-    circuit = make_circuit(engine, stream.parameters, stream.lift)
     result = circuit.run(stream.points, stream.labels, snapshot_every=1, progress=True)
     result = annotate(result, stream).assign_attrs(
         experiment=_kind(path), kind=_kind(path), code=results.code_revision()
