@@ -1,0 +1,105 @@
+"""Where results go: never over an input, never over a result of another kind."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from circuits import results
+from tests.simulations.test_cli import run, small
+
+POINTS = np.random.default_rng(0).uniform(0, 1, (60, 2))
+OWN = ("--engine", "exact", "--set", "n_tiles=8")
+
+pytestmark = pytest.mark.filterwarnings("ignore::circuits.errors.LostLabelWarning")
+
+
+def kinds(folder):
+    return {path.name: results.kind_of(path) for path in sorted(folder.glob("*.nc"))}
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def done(*arguments):
+    result = run(*arguments)
+    assert result.returncode == 0, result.stderr
+    return result
+
+
+def test_an_input_is_not_written_over(here):
+    xr.Dataset({"points": (("t", "x"), POINTS)}).to_netcdf(here / "points.nc", engine="h5netcdf")
+    before = (here / "points.nc").read_bytes()
+    for _ in range(2):  # again, over the result of the same
+        assert "wrote points.nc.nc" in done("run", "--data", "points.nc", "--out", ".", *OWN).stdout
+        assert (here / "points.nc").read_bytes() == before
+    assert kinds(here) == {"points.nc": None, "points.nc.nc": "data points.nc"}
+
+
+def test_files_that_differ_in_their_suffix_have_results_of_their_own(here):
+    np.savetxt(here / "a.csv", POINTS, delimiter=",")
+    np.save(here / "a.npy", POINTS[::-1])
+    np.savez(here / "a.npz", points=POINTS)
+    for name in ("a.csv", "a.npy", "a.npz", "a.csv", "a.npy"):
+        done("run", "--data", name, "--out", "out", *OWN)
+    expected = {"a.nc": "data a.csv", "a.npy.nc": "data a.npy", "a.npz.nc": "data a.npz"}
+    assert kinds(here / "out") == expected
+    assert (results.load(here / "out" / "a.npy.nc")["points"].values == POINTS[::-1]).all()
+
+
+def test_a_file_that_is_named_as_an_experiment(here):
+    np.savetxt(here / "square-balance.csv", POINTS, delimiter=",")
+    for _ in range(2):  # whichever comes first
+        done("run", "--data", "square-balance.csv", "--out", "out", *OWN)
+        done(*small("run", "square-balance", "--repeats", 1, "--out", "out"))
+    assert kinds(here / "out") == {
+        "square-balance.csv.nc": "data square-balance.csv",
+        "square-balance.nc": "merged square-balance",
+    }
+
+
+def test_what_stands_in_every_place_is_left_alone(here):
+    np.savetxt(here / "a.csv", POINTS, delimiter=",")
+    for name in ("a.nc", "a.csv.nc"):
+        (here / name).write_text("mine")
+    refused = run("run", "--data", "a.csv", "--out", ".", *OWN)
+    assert refused.returncode == 2
+    assert "a.csv.nc is not a result of a.csv and is not written over" in refused.stderr
+    assert {path.name for path in here.iterdir()} == {"a.csv", "a.nc", "a.csv.nc"}
+    assert (here / "a.nc").read_text() == (here / "a.csv.nc").read_text() == "mine"
+
+
+def test_a_comparison_does_not_write_over_its_input(here):
+    np.savetxt(here / "a.csv", POINTS, delimiter=",")
+    options = ("--engine", "numpy", "--set", "n_tiles=8", "--set", "steps_per_presentation=5")
+    done("compare", "--data", "a.csv", "--points", 20, "--out", "out", *options)
+    before = (here / "out" / "circuit.nc").read_bytes()
+    data = ("--data", "out/circuit.nc", "--points", 20, *options)
+    refused = run("compare", *data, "--out", "out")
+    assert refused.returncode == 2
+    assert "would be written over by what is made from it" in refused.stderr
+    assert (here / "out" / "circuit.nc").read_bytes() == before
+    done("compare", *data, "--out", "again")
+
+
+def test_the_demonstration_does_not_write_over_an_experiment(here):
+    merged = xr.Dataset({"a": ("x", [1.0])}, attrs={"kind": "merged two-moons"})
+    results.save(merged, here / "two-moons.nc")
+    refused = run("demo", "--out", ".")
+    assert refused.returncode == 2
+    assert "another kind of result (merged two-moons, not demo)" in refused.stderr
+    assert results.load(here / "two-moons.nc").identical(merged)
+
+
+def test_a_page_is_not_written_over_anything_else(here):
+    results.save(xr.Dataset({"a": ("x", [1.0])}), here / "out" / "a.nc")
+    refused = run("report", "out", "--out", "out/a.nc")
+    assert refused.returncode == 2
+    assert "is not a page and is not written over" in refused.stderr
+    assert results.is_whole(here / "out" / "a.nc")
+    for _ in range(2):
+        done("report", "out", "--out", "page.html")
