@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import signal
+import subprocess
 import time
 from pathlib import Path
 
@@ -13,13 +14,18 @@ from tests.soak.row import Row
 
 SIGNALS = (signal.SIGKILL, signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
 
-COMMANDS = {
-    "run": (
-        *("run", "two-moons", "--engine", "cpp_standalone", "--repeats", 8, "--jobs", 2),
-        *("--set", "n_points=600", "--set", "label_after=100"),
-    ),
-    "reproduce": ("reproduce", "--engine", "exact", "--quick", "--jobs", 2),
+RUN = (
+    *("run", "two-moons", "--engine", "cpp_standalone", "--repeats", 8, "--jobs", 2),
+    *("--set", "n_points=600", "--set", "label_after=100"),
+)
+REPRODUCE = ("reproduce", "--engine", "exact", "--quick")
+
+COMMANDS: dict[str, tuple[str, tuple[object, ...]]] = {
+    "run": ("simulations", RUN),
+    "reproduce": ("simulations", (*REPRODUCE, "--jobs", 2)),
+    "tiny reproduce": ("tests.soak.tiny", (*REPRODUCE, "--jobs", 1)),
 }
+"""Each with the module that it is a command of."""
 
 
 def kill_and_resume(name: str, count: int, folder: Path, seed: int = 0) -> Row:
@@ -28,20 +34,22 @@ def kill_and_resume(name: str, count: int, folder: Path, seed: int = 0) -> Row:
     Nothing may run on, and nothing half-written may stay.
     """
     row = Row(f"`{name}` killed (SIGKILL, SIGTERM, SIGINT) and resumed")
-    command, rng = COMMANDS[name], random.Random(seed)
+    (module, command), rng = COMMANDS[name], random.Random(seed)
+    trial = 0
     started = time.monotonic()
     expected = folder / "whole"
-    done = processes.run(*command, "--out", expected, cwd=folder)
+    done = processes.run(*command, "--out", expected, cwd=folder, module=module)
     assert done.returncode == 0, done.stderr
     duration = time.monotonic() - started
-    trial = 0
     while row.tried < count:
         out = folder / f"trial-{trial}"
         trial += 1
         finished = False
         while not finished and row.tried < count:
-            finished = not _kill(command, out, rng.uniform(0.2, duration), rng, folder, row)
-        done = processes.run(*command, "--out", out, cwd=folder)
+            seconds = rng.uniform(0.2, duration)
+            process, mark = processes.start(*command, "--out", out, cwd=folder, module=module)
+            finished = not _kill(process, mark, seconds, rng.choice(SIGNALS), row)
+        done = processes.run(*command, "--out", out, cwd=folder, module=module)
         if done.returncode != 0:
             row.lose(f"resuming failed: {done.stderr[-300:]}")
         _check(expected, out, row)
@@ -50,15 +58,9 @@ def kill_and_resume(name: str, count: int, folder: Path, seed: int = 0) -> Row:
 
 
 def _kill(
-    command: tuple[object, ...],
-    out: Path,
-    seconds: float,
-    rng: random.Random,
-    folder: Path,
-    row: Row,
+    process: subprocess.Popen[str], mark: str, seconds: float, number: signal.Signals, row: Row
 ) -> bool:
-    """Start a command and kill it after a time; False if it was done before."""
-    process, mark = processes.start(*command, "--out", out, cwd=folder)
+    """Kill a command after a time, with all that it started; False if it was done before."""
     assert process.stderr is not None
     with process.stderr:
         end = time.monotonic() + seconds
@@ -68,7 +70,7 @@ def _kill(
                     row.lose(f"exit code {process.returncode}: {process.stderr.read()[-300:]}")
                 return False
             time.sleep(0.02)
-        process.send_signal(rng.choice(SIGNALS))
+        process.send_signal(number)
         process.wait()
         row.tried += 1
         if left := processes.left_after(mark, 30):

@@ -25,7 +25,7 @@ def large_sweep(count: int, folder: Path) -> Row:
     """So many runs of two moons in one sweep; some of them against runs by themselves."""
     row = Row("runs of two moons in one sweep, two processes", tried=count)
     started = time.monotonic()
-    config = get_experiment("two-moons").config("exact", {})
+    config = get_experiment("two-moons").config("exact", {"n_points": 300, "label_after": 60})
     seeds = list(range(count))
     words = io.StringIO()
     with redirect_stderr(words), redirect_stdout(words):

@@ -17,14 +17,14 @@ MARK = "MANIFOLD_CIRCUIT_SOAK"
 """A variable by which all processes that a command starts are known."""
 
 
-def start(*arguments: object, cwd: Path, **environment: str) -> tuple[subprocess.Popen[str], str]:
-    """A command, and the mark of all that it starts."""
+def start(*arguments: object, cwd: Path, module: str) -> tuple[subprocess.Popen[str], str]:
+    """A command of a module, and the mark of all that it starts."""
     mark = secrets.token_hex(8)
-    command = [sys.executable, "-m", "simulations", *map(str, arguments)]
+    command = [sys.executable, "-m", module, *map(str, arguments)]
     process = subprocess.Popen(
         command,
         cwd=cwd,
-        env={**os.environ, "PYTHONPATH": str(ROOT), MARK: mark, **environment},
+        env={**os.environ, "PYTHONPATH": str(ROOT), MARK: mark},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,
@@ -32,13 +32,13 @@ def start(*arguments: object, cwd: Path, **environment: str) -> tuple[subprocess
     return process, mark
 
 
-def run(*arguments: object, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    """A command to its end."""
-    command = [sys.executable, "-m", "simulations", *map(str, arguments)]
+def run(*arguments: object, cwd: Path, module: str) -> subprocess.CompletedProcess[str]:
+    """A command of a module to its end."""
+    command = [sys.executable, "-m", module, *map(str, arguments)]
     return subprocess.run(
         command,
         cwd=cwd,
-        env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
         check=False,

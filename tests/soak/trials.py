@@ -22,7 +22,13 @@ class Trial(NamedTuple):
 
 TRIALS = {
     "kill-run": Trial(lambda n, folder: kills.kill_and_resume("run", n, folder), 20, 2),
-    "kill-reproduce": Trial(lambda n, folder: kills.kill_and_resume("reproduce", n, folder), 20, 1),
+    "kill-reproduce": Trial(
+        lambda n, folder: kills.kill_and_resume(
+            "reproduce" if n > 1 else "tiny reproduce", n, folder
+        ),
+        20,
+        1,
+    ),
     "disk": Trial(disks.full_disk, 50, 10),
     "cache": Trial(caches.damaged_cache, 50, 2),
     "crowd": Trial(caches.cold_crowd, 8, 3),
