@@ -12,7 +12,7 @@ DOCUMENTING := $(VENV)/.documenting-$(CHOSEN)
 # that are used are compiled when they are first imported.
 INSTALL := $(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check --no-compile -c constraints.txt
 
-.PHONY: setup demo test lint docs bench reproduce readme clean
+.PHONY: setup demo test lint docs bench reproduce soak readme clean
 
 setup: $(TOOLS)
 
@@ -51,8 +51,12 @@ bench: $(TOOLS)
 reproduce: $(RUNTIME)
 	$(BIN)/manifold-circuit reproduce
 
-# The tables in README.md and docs/, from full runs of both.
-readme: reproduce bench
+# Faults and load at full size; the tests make a few of each trial.
+soak: $(TOOLS)
+	$(BIN)/python -m tests.soak
+
+# The tables in README.md and docs/, from full runs of all three.
+readme: reproduce bench soak
 	$(BIN)/python -m simulations.readme
 
 clean:

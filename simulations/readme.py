@@ -44,20 +44,26 @@ def update(insertions: Iterable[Insertion]) -> None:
         files.write(path, text)
 
 
-def measured(reproduced: Path, benchmarked: Path) -> list[Insertion]:
-    """The tables of a full run: short for README, long for the pages behind it."""
-    claims = load_claims(reproduced / "claims.json")
-    bench = json.loads((benchmarked / "bench.json").read_text(encoding="utf-8"))
-    return [
-        (Path("README.md"), "claims", short_table(claims)),
-        (Path("docs/results.md"), "claims", long_table(claims)),
-        (Path("docs/speed.md"), "bench", f"```\n{table(bench)}\n```"),
-    ]
+def measured(reproduced: Path, benchmarked: Path, soaked: Path) -> list[Insertion]:
+    """The tables of full runs, of those that are there: short for README, long for the pages
+    behind it."""
+    found: list[Insertion] = []
+    if (reproduced / "claims.json").exists():
+        claims = load_claims(reproduced / "claims.json")
+        found.append((Path("README.md"), "claims", short_table(claims)))
+        found.append((Path("docs/results.md"), "claims", long_table(claims)))
+    if (benchmarked / "bench.json").exists():
+        bench = json.loads((benchmarked / "bench.json").read_text(encoding="utf-8"))
+        found.append((Path("docs/speed.md"), "bench", f"```\n{table(bench)}\n```"))
+    if (soaked / "soak.md").exists():
+        trials = (soaked / "soak.md").read_text(encoding="utf-8")
+        found += [(Path(page), "soak", trials) for page in ("README.md", "docs/faults.md")]
+    if not found:
+        raise InputError(f"there are no results in {reproduced}, {benchmarked} or {soaked}")
+    return found
 
 
 if __name__ == "__main__":
-    folders = [Path(argument) for argument in sys.argv[1:]] or [
-        Path("results/reproduce"),
-        Path("results/bench"),
-    ]
-    update(measured(*folders))
+    folders = [Path("results") / name for name in ("reproduce", "bench", "soak")]
+    given = [Path(argument) for argument in sys.argv[1:]]
+    update(measured(*given, *folders[len(given) :]))

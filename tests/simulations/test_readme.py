@@ -45,8 +45,26 @@ def test_short_figures_go_to_the_front_page_and_long_ones_behind_it(tmp_path):
         "second_process": {"total": 0.3},
     }
     (tmp_path / "bench.json").write_text(json.dumps(bench))
-    tables = {(path.name, mark): text for path, mark, text in readme.measured(tmp_path, tmp_path)}
-    assert set(tables) == {("README.md", "claims"), ("results.md", "claims"), ("speed.md", "bench")}
+    (tmp_path / "soak.md").write_text("| kills | 0 |")
+    found = readme.measured(tmp_path, tmp_path, tmp_path)
+    tables = {(path.name, mark): text for path, mark, text in found}
+    assert set(tables) == {
+        ("README.md", "claims"),
+        ("results.md", "claims"),
+        ("speed.md", "bench"),
+        ("README.md", "soak"),
+        ("faults.md", "soak"),
+    }
+    assert tables["README.md", "soak"] == tables["faults.md", "soak"] == "| kills | 0 |"
     assert tables["README.md", "claims"].splitlines()[-1] == "| moons | it works | 1.000 | yes |"
     assert "“it will work” | 1.000 ± 0.001, worst 0.9 | yes" in tables["results.md", "claims"]
     assert "4 x 1 reference           3.000      3.00          1.0" in tables["speed.md", "bench"]
+
+
+def test_only_what_is_there_is_inserted(tmp_path):
+    (tmp_path / "soak.md").write_text("| kills | 0 |")
+    nowhere = tmp_path / "nowhere"
+    found = readme.measured(nowhere, nowhere, tmp_path)
+    assert {mark for _, mark, _ in found} == {"soak"}
+    with pytest.raises(InputError, match="there are no results"):
+        readme.measured(nowhere, nowhere, nowhere)

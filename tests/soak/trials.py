@@ -9,6 +9,8 @@ from typing import NamedTuple
 from tests.soak import caches, circuits, damage, disks, kills, load
 from tests.soak.row import Row
 
+TINY = "tiny reproduce"
+
 
 class Trial(NamedTuple):
     """Something that is tried to break it."""
