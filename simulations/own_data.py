@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +21,9 @@ from circuits.parameters import CircuitParameters
 from simulations.experiments import EXPERIMENTS
 from simulations.experiments.experiment import make_circuit
 from simulations.own_files import load_points
+
+SNAPSHOT_BYTES = 256 * 2**20
+"""What the snapshots of a run may take: those of every point, unless there are very many."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +96,8 @@ def run_file(path: Path, stream: OwnStream, engine: str, out: Path) -> None:
     circuit = make_circuit(engine, stream.parameters, stream.lift)
     files.require_folder(out)
     target = target_for(path, out)
-    result = circuit.run(stream.points, stream.labels, snapshot_every=1, progress=True)
+    every = snapshot_interval(stream)
+    result = circuit.run(stream.points, stream.labels, snapshot_every=every, progress=True)
     result = annotate(result, stream).assign_attrs(
         experiment=_kind(path), kind=_kind(path), code=results.code_revision()
     )
@@ -111,6 +116,13 @@ def run_file(path: Path, stream: OwnStream, engine: str, out: Path) -> None:
     if stream.classes is not None:
         print(score(result))
     print(f"wrote {saved}; 'manifold-circuit plot {saved}' shows it")
+
+
+def snapshot_interval(stream: OwnStream) -> int:
+    """How often weights can be stored without taking more than `SNAPSHOT_BYTES`."""
+    p = stream.parameters
+    weights = 8 * p.n_tiles * (stream.lift.n_inputs + 1 + p.n_readouts)
+    return max(1, math.ceil(len(stream.points) * weights / SNAPSHOT_BYTES))
 
 
 def annotate(result: xr.Dataset, stream: OwnStream) -> xr.Dataset:

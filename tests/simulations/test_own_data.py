@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
+from circuits import CircuitParameters, SphereLift
 from circuits.errors import InputError
 from simulations import own_data
 from simulations.own_files import load_points
@@ -225,3 +227,19 @@ def test_what_the_file_knows_goes_with_the_result(path):
     assert json.loads(result.attrs["label_mapping"]) == {"a": -1, "b": 1}
     # Of the last 12 points four have no class, and half of the others are of class +1.
     assert own_data.score(result).startswith("accuracy 0.5000 on 8 unlabelled points")
+
+
+def test_snapshots_of_many_wide_points_are_fewer(path):
+    points = np.random.default_rng(0).uniform(0, 1, (30, 2))
+    np.savetxt(path, points, delimiter=",")
+    stream = own_data.prepare(path, {"n_tiles": 4})
+    assert own_data.snapshot_interval(stream) == 1
+    wide = dataclasses.replace(
+        stream,
+        points=np.zeros((5000, 784)),
+        parameters=CircuitParameters(n_tiles=40),
+        lift=SphereLift(np.zeros(784), 1.0),
+    )
+    every = own_data.snapshot_interval(wide)
+    # 40 tiles with 785 + 1 + 1 weights each, of 8 bytes.
+    assert 5000 / every * 40 * 787 * 8 <= 2**28 < 5000 / (every - 1) * 40 * 787 * 8
