@@ -145,8 +145,6 @@ class Result:
 
 def read_results(directory: Path) -> tuple[list[Result], list[Skipped]]:
     """The results in a folder, the paper's experiments first, and the files that are none."""
-    if not directory.is_dir():
-        raise FileError(f"there is no folder {directory} to report on")
     found, skipped = [], []
     for path in sorted([*directory.glob("*.nc"), *directory.glob("*/*.nc")], key=_natural):
         name = in_short(readable(path.relative_to(directory).as_posix()))

@@ -47,6 +47,8 @@ def write_report(directory: Path, out: Path | None = None) -> Path:
     """
     directory = Path(directory)
     out = directory / "report.html" if out is None else Path(out)
+    if not directory.is_dir():
+        raise FileError(f"there is no folder {directory} to report on")
     _require_page(out)
     results, skipped = read_results(directory)
     counted = without_merged(results)
