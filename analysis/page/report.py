@@ -50,6 +50,7 @@ def write_report(directory: Path, out: Path | None = None) -> Path:
     if not directory.is_dir():
         raise FileError(f"there is no folder {directory} to report on")
     _require_page(out)
+    files.require_folder(out.parent)
     results, skipped = read_results(directory)
     counted = without_merged(results)
     claims, pictures = read_claims(directory, results), read_pictures(directory)
