@@ -18,8 +18,9 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 import xarray as xr
@@ -30,6 +31,7 @@ from circuits.errors import InputError
 from circuits.lift import FloatArray, SphereLift
 from circuits.parameters import CircuitParameters
 
+Made = TypeVar("Made")
 ComplexArray = NDArray[np.complex128]
 Gamma = tuple[float, float, float]
 """gamma_h, gamma_u, gamma_V."""
@@ -114,7 +116,7 @@ def is_stable(gamma: Gamma, size: float) -> bool:
 
 def parameters_of(run: xr.Dataset) -> CircuitParameters:
     """The parameters a result was made with, which its arrays must agree with."""
-    parameters = CircuitParameters(**values_of(run, "parameters"))
+    parameters = _made(CircuitParameters, run, "parameters")
     for dim in ("tile", "interneuron", "readout"):
         said = getattr(parameters, f"n_{dim}s")
         if run.sizes.get(dim, said) != said:
@@ -133,6 +135,15 @@ def values_of(run: xr.Dataset, attribute: str) -> dict[str, Any]:
     if not isinstance(values, dict):
         raise InputError(f"this result does not say its {attribute}, or not as a JSON object")
     return values
+
+
+def _made(kind: Callable[..., Made], run: xr.Dataset, attribute: str) -> Made:
+    """What the values in an attribute of a result make."""
+    try:
+        return kind(**values_of(run, attribute))
+    except (TypeError, ValueError) as error:  # as the circuit's own errors are, too
+        reason = str(error).partition("\n")[0][:200]
+        raise InputError(f"this result's {attribute} make no sense: {reason}") from None
 
 
 def finite_of(run: xr.Dataset, attribute: str) -> float:
@@ -220,7 +231,7 @@ def weights_before(run: xr.Dataset, presentation: int) -> dict[str, FloatArray]:
 
 def lift_of(run: xr.Dataset) -> SphereLift:
     """The front end a result was made with."""
-    return SphereLift(**values_of(run, "lift"))
+    return _made(SphereLift, run, "lift")
 
 
 def target_of(run: xr.Dataset, presentation: int) -> Target:

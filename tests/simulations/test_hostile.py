@@ -414,7 +414,6 @@ def test_extreme_settings_that_are_taken_give_a_result_or_a_sentence(name, chang
     ("command", "sign", "number"),
     [
         ("run", "two-moons:", signal.SIGINT),
-        ("run", "two-moons:", signal.SIGTERM),
         ("compare", "numpy:", signal.SIGTERM),
         ("plot", "wrote", signal.SIGTERM),
         ("report", "", signal.SIGINT),
