@@ -317,6 +317,7 @@ def test_a_page_of_results_that_say_absurd_things(attribute, moons, tmp_path, ca
     assert "<script>alert" not in page
     assert "whole" in page
     assert "\x1b" not in page
+    assert "nan s<" not in page
     assert len(page) < 3 * 2**20
     said = capsys.readouterr().err
     assert said.count("\n") == (1 if said else 0)
@@ -434,6 +435,14 @@ def test_pictures_that_are_none_are_left_out_and_said(moons, tmp_path, capsys):
     assert page.count("<img ") == 1
     assert "&lt;script&gt;alert(1)&lt;/script&gt; &amp; more" in page
     assert "<script>alert" not in page
+
+
+@pytest.mark.parametrize("limit", ["MOST_PIXELS", "MOST_BYTES"])
+def test_pictures_that_are_too_large_are_not_opened(limit, tmp_path, monkeypatch):
+    (tmp_path / "a.png").write_bytes(png(2, 2))
+    assert reading.read_pictures(tmp_path)[0].source
+    monkeypatch.setattr(reading, limit, 3)
+    assert not reading.read_pictures(tmp_path)[0].source
 
 
 @pytest.mark.usefixtures("_no_model")
