@@ -191,6 +191,10 @@ def test_other_contents_than_a_rerun_gives_are_said(form, change, result, tmp_pa
     )
 
 
+PLOTTED = ("demo.nc", "compare.nc", "data points.csv.nc", "merged.nc", "foreign.nc")
+"""Files that cannot be run again and can be plotted, or take a process to be read."""
+
+
 def test_what_is_not_a_result_of_run_is_not_run_again(result, tmp_path):
     """Results of other commands, files of other kinds, and what is no file at all."""
     whole = results.save(result, tmp_path / "whole.nc").read_bytes()
@@ -219,8 +223,8 @@ def test_what_is_not_a_result_of_run_is_not_run_again(result, tmp_path):
     assert len(paths) == 15
     for path in [*paths, tmp_path / "missing.nc", tmp_path / ("x" * 300), tmp_path / "a" / "b.nc"]:
         for command in (("run", "--from", path), ("plot", path)):
-            if path.name in ("demo.nc", "compare.nc", "data points.csv.nc", "merged.nc"):
-                command = ("run", "--from", path)  # which can be plotted
+            if command[0] == "plot" and path.name in PLOTTED:
+                continue
             sentence = refused(run(*command, "--out", tmp_path / "out"))
             assert path.name.split("\udcff")[0] in sentence
     assert contents(tmp_path) == before
@@ -289,7 +293,7 @@ def test_places_that_cannot_be_written_to_are_refused_before_computing(command, 
         last = found.stderr.strip().splitlines()[-1]
         assert last.startswith("manifold-circuit: "), name
         assert "writ" in last, name
-        assert out[:60] in last, name
+        assert out.removesuffix("/a")[:60] in last, name
     found = run(*arguments, "--out", f"{tmp_path}/a\0b")
     assert (found.returncode, "null byte" in found.stderr) == (2, True)
     if command == "report":
@@ -428,7 +432,7 @@ def test_an_interrupt_ends_a_command_and_leaves_whole_files(
     arguments = {
         "run": ("run", "two-moons", "--engine", "exact", "--set", "n_points=100000"),
         "compare": ("compare", "--engine", "numpy", "--points", "2000"),
-        "plot": ("plot", str(source / "seed-0.nc")),
+        "plot": ("plot", str(source / "seed-0.nc"), "--kind", "raster", "--kind", "answers"),
         "report": ("report", str(source)),
     }[command]
     out = tmp_path / ("page.html" if command == "report" else "out")
