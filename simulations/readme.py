@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from circuits import files
-from circuits.errors import InputError
+from circuits.errors import CircuitError, InputError
 from simulations.bench import table
 from simulations.experiments.claim import load_claims, long_table, short_table
 
@@ -46,12 +46,18 @@ def update(insertions: Iterable[Insertion]) -> None:
 
 def measured(reproduced: Path, benchmarked: Path) -> list[Insertion]:
     """The tables of a full run: short for README, long for the pages behind it."""
-    claims = load_claims(reproduced / "claims.json")
-    bench = json.loads((benchmarked / "bench.json").read_text(encoding="utf-8"))
+    path = reproduced / "claims.json"
+    try:
+        claims = load_claims(path)
+        tables = short_table(claims), long_table(claims)
+        path = benchmarked / "bench.json"
+        times = table(json.loads(path.read_text(encoding="utf-8")))
+    except Exception as error:  # whatever a file of any content makes a table raise
+        raise InputError(f"{path} holds no such table ({type(error).__name__}: {error})") from error
     return [
-        (Path("README.md"), "claims", short_table(claims)),
-        (Path("docs/results.md"), "claims", long_table(claims)),
-        (Path("docs/speed.md"), "bench", f"```\n{table(bench)}\n```"),
+        (Path("README.md"), "claims", tables[0]),
+        (Path("docs/results.md"), "claims", tables[1]),
+        (Path("docs/speed.md"), "bench", f"```\n{times}\n```"),
     ]
 
 
@@ -60,4 +66,7 @@ if __name__ == "__main__":
         Path("results/reproduce"),
         Path("results/bench"),
     ]
-    update(measured(*folders))
+    try:
+        update(measured(*folders))
+    except CircuitError as error:
+        sys.exit(f"{error}")

@@ -18,7 +18,7 @@ import xarray as xr
 
 from circuits import results
 from circuits.base import Circuit
-from circuits.errors import CircuitError, ParameterError
+from circuits.errors import CircuitError, InputError, ParameterError
 from simulations import sweep
 from simulations.experiments import EXPERIMENTS, get_experiment
 from tests.simulations.test_cli import ROOT, run
@@ -459,6 +459,16 @@ def test_an_interrupt_ends_a_command_and_leaves_whole_files(
         assert path.suffix in (".png", ".pdf")
         assert path.read_bytes()[-20:].rstrip().endswith((b"IEND\xaeB`\x82", b"%%EOF"))
     assert command == "plot" or not left
+
+
+@pytest.mark.parametrize("content", [None, "", "3", "[1]", '[{"claim": 1}]', "[" * 100_000])
+def test_tables_of_absurd_files_do_not_go_into_the_documentation(content, tmp_path):
+    from simulations.readme import measured
+
+    if content is not None:
+        (tmp_path / "claims.json").write_text(content)
+    with pytest.raises(InputError, match=r"claims.json holds no such table"):
+        measured(tmp_path, tmp_path)
 
 
 # --- surroundings ------------------------------------------------------------------------------
