@@ -5,7 +5,8 @@ Importing this imports nothing that draws; `Kind.function` does.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -13,7 +14,8 @@ from typing import TYPE_CHECKING
 
 import xarray as xr
 
-from circuits.errors import InputError
+from circuits.dataset import SHAPES
+from circuits.errors import CircuitError, InputError
 from circuits.selection import first_repeat
 
 if TYPE_CHECKING:
@@ -21,6 +23,35 @@ if TYPE_CHECKING:
 
 TRACES = ("h_trace", "u_trace", "V_trace", "y_trace")
 SNAPSHOTS = ("W_snapshots", "b_snapshots", "w_snapshots", "snapshot_presentation")
+
+DIMENSIONS: dict[str, tuple[tuple[str, ...], ...]] = {
+    **{name: (("presentation", *SHAPES[name]),) for name in "huy"},
+    **{f"{name}_trace": (("presentation", "step", *SHAPES[name]),) for name in "huVy"},
+    **{f"{name}_snapshots": (("snapshot", *SHAPES[name]),) for name in "Wbw"},
+    "W": (SHAPES["W"],),
+    "snapshot_presentation": (("snapshot",),),
+    "points": (("presentation", "coordinate"), ("point", "coordinate")),
+    "labels": (("presentation", "readout"),),
+    "classes": (("presentation",), ("presentation", "readout"), ("board", "presentation")),
+    "position": (("presentation",),),
+    "change": (("presentation",),),
+    "covered": (("presentation",),),
+    "h_final": (("presentation", "tile"),),
+    "unrolled": (("presentation", "side"),),
+    "circuit_error": (("board", "n_labels", "mu"),),
+    "logistic_error": (("board", "n_labels", "rate"),),
+    "spreading_error": (("board", "n_labels", "gamma"),),
+    "online_error": (("board", "mu", "time"),),
+    "offline_error": (("board", "svm", "time"),),
+    "time": (("step",), ("time",)),
+    "score": (("approach", "point"),),
+    "majority": (("approach",),),
+    "measured": (("moment", "tile"),),
+    "predicted": (("moment", "tile"),),
+    "moment": (("moment",),),
+    "readout_y": (("readout_kind", "presentation"),),
+}
+"""Dimensions that the variables of a result have, besides those of repeats."""
 
 
 @dataclass(frozen=True)
@@ -204,12 +235,40 @@ def require(run: xr.Dataset, names: Iterable[str], what: str) -> None:
     raise InputError(f"{what} needs {', '.join(missing)}, which this result does not hold{hint}")
 
 
+def damage(result: xr.Dataset, names: Iterable[str]) -> str:
+    """What is wrong with the form of variables that a result holds; nothing if all is well."""
+    if result.sizes.get("repeat") == 0:
+        return "it holds no repeats"
+    for name in names:
+        variable = result[name]
+        dims = tuple(map(str, variable.dims))
+        if tuple(dim for dim in dims if dim != "repeat") not in DIMENSIONS[name]:
+            wanted = " or ".join(f"({', '.join(known)})" for known in DIMENSIONS[name])
+            return f"its {name} has the dimensions ({', '.join(dims)}) instead of {wanted}"
+        if variable.dtype.kind not in "biuf":
+            return f"its {name} does not hold real numbers"
+        if not variable.size:
+            return f"its {name} is empty"
+        if name == "snapshot_presentation" and not _are_places(variable, result):
+            return f"its {name} does not hold places in its stream"
+    return ""
+
+
+def _are_places(variable: xr.DataArray, result: xr.Dataset) -> bool:
+    """Whether a variable holds whole numbers that count presentations, from 0."""
+    values = variable.to_numpy()
+    count = result.sizes.get("presentation", 0)
+    return bool(((values >= 0) & (values < count) & (values % 1 == 0)).all())
+
+
 def offered(result: xr.Dataset) -> list[str]:
     """Names of the pictures that a result can show by itself."""
     names = [
         name
         for name, kind in KINDS.items()
-        if len(kind.needs) == 1 and not lacking(result, kind.needs[0])
+        if len(kind.needs) == 1
+        and not lacking(result, kind.needs[0])
+        and not damage(result, kind.needs[0])
     ]
     return [*names, ANIMATION] if "tiles" in names else names
 
@@ -229,7 +288,34 @@ def draw(result: xr.Dataset, name: str) -> Figure:
         raise InputError(
             f"{name} needs {', '.join(missing)}, which the result lacks; it can show {can}"
         )
-    return kind.function()(result if kind.merged else first_repeat(result))
+    if wrong := damage(result, kind.needs[0]):
+        raise InputError(f"{name} cannot be drawn from this result: {wrong}")
+    return drawn(name, [result])
+
+
+def drawn(name: str, found: Sequence[xr.Dataset]) -> Figure:
+    """A picture from results that hold what it needs."""
+    kind = KINDS[name]
+    with content_at_fault(name):
+        return kind.function()(*(found if kind.merged else map(first_repeat, found)))
+
+
+@contextmanager
+def content_at_fault(name: str) -> Iterator[None]:
+    """Say in a sentence that a result is to blame for what goes wrong with a picture of it.
+
+    A file may hold anything: not every combination of numbers can be foreseen.
+    """
+    try:
+        yield
+    except (CircuitError, OSError, MemoryError):
+        raise
+    except Exception as error:  # whatever a file of any content makes a picture raise
+        reason = str(error).strip().partition("\n")[0][:200] or type(error).__name__
+        raise InputError(
+            f"{name} cannot be drawn from this result, which is damaged or of another version "
+            f"({reason})"
+        ) from error
 
 
 def save(result: xr.Dataset, name: str, path: Path) -> list[Path]:
@@ -243,7 +329,8 @@ def save(result: xr.Dataset, name: str, path: Path) -> list[Path]:
     figure = draw(result, name)
     try:
         title = KINDS[name].title
-        return save_figure(figure, path, title=title, text=f"{title}.")
+        with content_at_fault(name):  # texts and ticks are only laid out now
+            return save_figure(figure, path, title=title, text=f"{title}.")
     finally:
         plt.close(figure)
 
@@ -254,4 +341,5 @@ def animate(result: xr.Dataset, path: Path) -> list[Path]:
         raise InputError(f"an animation needs {', '.join(SNAPSHOTS)}: run with snapshots")
     from analysis.dynamics import animate_tiles
 
-    return animate_tiles(first_repeat(result), path)
+    with content_at_fault(ANIMATION):
+        return animate_tiles(first_repeat(result), path)

@@ -18,8 +18,9 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 import xarray as xr
@@ -30,6 +31,7 @@ from circuits.errors import InputError
 from circuits.lift import FloatArray, SphereLift
 from circuits.parameters import CircuitParameters
 
+Made = TypeVar("Made")
 ComplexArray = NDArray[np.complex128]
 Gamma = tuple[float, float, float]
 """gamma_h, gamma_u, gamma_V."""
@@ -113,19 +115,57 @@ def is_stable(gamma: Gamma, size: float) -> bool:
 
 
 def parameters_of(run: xr.Dataset) -> CircuitParameters:
-    """The parameters a result was made with."""
-    return CircuitParameters(**json.loads(run.attrs["parameters"]))
+    """The parameters a result was made with, which its arrays must agree with."""
+    parameters = _made(CircuitParameters, run, "parameters")
+    for dim in ("tile", "interneuron", "readout"):
+        said = getattr(parameters, f"n_{dim}s")
+        if run.sizes.get(dim, said) != said:
+            raise InputError(
+                f"this result says n_{dim}s={said} and holds {run.sizes[dim]}: it was changed"
+            )
+    return parameters
+
+
+def values_of(run: xr.Dataset, attribute: str) -> dict[str, Any]:
+    """The values by name that an attribute of a result holds as JSON."""
+    try:
+        values = json.loads(run.attrs[attribute])
+    except (KeyError, TypeError, ValueError, RecursionError):
+        values = None
+    if not isinstance(values, dict):
+        raise InputError(f"this result does not say its {attribute}, or not as a JSON object")
+    return values
+
+
+def _made(kind: Callable[..., Made], run: xr.Dataset, attribute: str) -> Made:
+    """What the values in an attribute of a result make."""
+    try:
+        return kind(**values_of(run, attribute))
+    except (TypeError, ValueError) as error:  # as the circuit's own errors are, too
+        reason = str(error).partition("\n")[0][:200]
+        raise InputError(f"this result's {attribute} make no sense: {reason}") from None
+
+
+def finite_of(run: xr.Dataset, attribute: str) -> float:
+    """The finite number that an attribute of a result holds."""
+    try:
+        value = float(run.attrs[attribute])
+    except (KeyError, TypeError, ValueError):
+        value = math.nan
+    if not math.isfinite(value):
+        raise InputError(f"this result does not say its {attribute} as a finite number")
+    return value
 
 
 def gamma_of(run: xr.Dataset) -> Gamma:
     """Step sizes of a result: gain dt/tau_h, dt/tau_u, dt/tau_V."""
     p = parameters_of(run)
-    return float(run.attrs["gain"]) * p.dt_ / p.tau_h_, p.dt_ / p.tau_u_, p.dt_ / p.tau_V_
+    return finite_of(run, "gain") * p.dt_ / p.tau_h_, p.dt_ / p.tau_u_, p.dt_ / p.tau_V_
 
 
 def has_closed_form(run: xr.Dataset) -> bool:
     """Whether a result's rates settle as the paper's do: other ways of learning do not matter."""
-    changes = json.loads(run.attrs.get("model_changes", "{}"))
+    changes = values_of(run, "model_changes") if "model_changes" in run.attrs else {}
     return set(changes) <= {"feedforward", "bias", "classifier", "each_presentation"}
 
 
@@ -177,12 +217,12 @@ def weights_before(run: xr.Dataset, presentation: int) -> dict[str, FloatArray]:
     late = {name: run[f"{name}_snapshots"][int(after[0])].to_numpy() for name in ("W", "b", "w")}
     h, y = (run[name][presentation].to_numpy() for name in "hy")
     x = lift_of(run)(run["points"][[presentation]].to_numpy())[0]
-    alpha = float(run.attrs["alpha"])
+    alpha = finite_of(run, "alpha")
     found = {
         "W": (late["W"] - eta * np.outer(h, x)) / (1 - eta),
         "b": (late["b"] - eta * math.sqrt(alpha) * h) / (1 - eta),
     }
-    learned = int(run.attrs["first_presentation"]) + presentation
+    learned = int(finite_of(run, "first_presentation")) + presentation
     rate = 1 / (learned + 1) if p.readout_rate == "running_mean" else float(p.readout_rate)
     if rate < 1:  # at rate 1, the first of a running mean, nothing of the old w is left
         found["w"] = (late["w"] - rate * np.outer(y, h)) / (1 - rate)
@@ -191,7 +231,7 @@ def weights_before(run: xr.Dataset, presentation: int) -> dict[str, FloatArray]:
 
 def lift_of(run: xr.Dataset) -> SphereLift:
     """The front end a result was made with."""
-    return SphereLift(**json.loads(run.attrs["lift"]))
+    return _made(SphereLift, run, "lift")
 
 
 def target_of(run: xr.Dataset, presentation: int) -> Target:
@@ -201,7 +241,7 @@ def target_of(run: xr.Dataset, presentation: int) -> Target:
     p = parameters_of(run)
     weights = weights_before(run, presentation)
     x = lift_of(run)(run["points"][[presentation]].to_numpy())[0]
-    a = rules.drive(weights["W"], weights["b"], x, float(run.attrs["alpha"]))
+    a = rules.drive(weights["W"], weights["b"], x, finite_of(run, "alpha"))
     h, u, V = rules.fixed_point(a, rules.rest_direction(p.n_interneurons))
     y = None
     if "w" in weights:

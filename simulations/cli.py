@@ -226,20 +226,28 @@ def plot(
     Example: manifold-circuit plot results/demo/two-moons.nc --kind raster --kind tiles
     """
     from analysis import kinds
-    from circuits import results
+    from circuits import files, results
 
     dataset = results.load(result)
     folder = out or result.parent / "figures"
+    files.require_folder(folder)
     offered = kinds.offered(dataset)
-    if not offered:
-        raise InputError(f"{result} holds nothing that can be plotted")
     extra = [n for n in offered if n == kinds.ANIMATION or kinds.KINDS[n].slow]
-    for name in kind or [name for name in offered if name not in extra]:
-        path = folder / f"{result.stem}-{name}"
-        files = kinds.save(dataset, name, path)
-        print("\n".join(f"wrote {file}" for file in files))
+    wanted = kind or [name for name in offered if name not in extra]
+    if not wanted:
+        raise InputError(f"{result} holds nothing that can be plotted")
+    refused = []
+    for name in wanted:
+        try:
+            drawn = kinds.save(dataset, name, folder / f"{result.stem}-{name}")
+        except InputError as error:
+            refused.append(str(error))
+        else:
+            print("\n".join(f"wrote {file}" for file in drawn))
     if not kind and extra:
         print(f"on request: {', '.join(f'--kind {name}' for name in extra)}")
+    if refused:
+        raise InputError(f"{result}: {'; '.join(refused)}")
 
 
 @app.command()
@@ -275,6 +283,7 @@ def describe(
     from simulations.sweep import parse_changes
 
     parameters = CircuitParameters(**parse_changes(changes or []))
+    files.require_folder(out)
     found = tables(ManifoldCircuit(parameters, MOONS_LIFT, "numpy"))
     text = to_markdown(found)
     print(text)
@@ -315,8 +324,10 @@ def bench(
     """
     from analysis.benchmarks import figure
     from analysis.style import save_figure
+    from circuits import files
     from simulations import bench as benchmark
 
+    files.require_folder(out)
     results = benchmark.run_benchmark(quick, repeats)
     print(benchmark.table(results))
     for file in (

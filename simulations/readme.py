@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from circuits import files
-from circuits.errors import InputError
+from circuits.errors import CircuitError, InputError
 from simulations.bench import table
 from simulations.experiments.claim import load_claims, long_table, short_table
 
@@ -48,16 +48,22 @@ def measured(reproduced: Path, benchmarked: Path, soaked: Path) -> list[Insertio
     """The tables of full runs, of those that are there: short for README, long for the pages
     behind it."""
     found: list[Insertion] = []
-    if (reproduced / "claims.json").exists():
-        claims = load_claims(reproduced / "claims.json")
-        found.append((Path("README.md"), "claims", short_table(claims)))
-        found.append((Path("docs/results.md"), "claims", long_table(claims)))
-    if (benchmarked / "bench.json").exists():
-        bench = json.loads((benchmarked / "bench.json").read_text(encoding="utf-8"))
-        found.append((Path("docs/speed.md"), "bench", f"```\n{table(bench)}\n```"))
-    if (soaked / "soak.md").exists():
-        trials = (soaked / "soak.md").read_text(encoding="utf-8")
-        found += [(Path(page), "soak", trials) for page in ("README.md", "docs/faults.md")]
+    path = reproduced / "claims.json"
+    try:
+        if path.exists():
+            claims = load_claims(path)
+            found.append((Path("README.md"), "claims", short_table(claims)))
+            found.append((Path("docs/results.md"), "claims", long_table(claims)))
+        path = benchmarked / "bench.json"
+        if path.exists():
+            times = table(json.loads(path.read_text(encoding="utf-8")))
+            found.append((Path("docs/speed.md"), "bench", f"```\n{times}\n```"))
+        path = soaked / "soak.md"
+        if path.exists():
+            trials = path.read_text(encoding="utf-8")
+            found += [(Path(page), "soak", trials) for page in ("README.md", "docs/faults.md")]
+    except Exception as error:  # whatever a file of any content makes a table raise
+        raise InputError(f"{path} holds no such table ({type(error).__name__}: {error})") from error
     if not found:
         raise InputError(f"there are no results in {reproduced}, {benchmarked} or {soaked}")
     return found
@@ -66,4 +72,7 @@ def measured(reproduced: Path, benchmarked: Path, soaked: Path) -> list[Insertio
 if __name__ == "__main__":
     folders = [Path("results") / name for name in ("reproduce", "bench", "soak")]
     given = [Path(argument) for argument in sys.argv[1:]]
-    update(measured(*given, *folders[len(given) :]))
+    try:
+        update(measured(*given, *folders[len(given) :]))
+    except CircuitError as error:
+        sys.exit(f"{error}")

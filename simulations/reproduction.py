@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
+from circuits import files
 from simulations import sweep
 from simulations.experiments import EXPERIMENTS, get_experiment
 from simulations.experiments.claim import Claim, save_claims
@@ -14,6 +15,7 @@ def run_all(
     engine: str, seed: int, jobs: int, scheduler: str | None, out: Path, quick: bool
 ) -> None:
     """Run every experiment at its registered size, or at its quick one."""
+    files.require_folder(out / "figures")
     claims: list[Claim] = []
     times: dict[str, float] = {}
     for name in EXPERIMENTS:

@@ -14,7 +14,7 @@ from matplotlib.lines import Line2D
 from analysis.dynamics.common import chosen_presentations, number_of, target_or_reason
 from analysis.kinds import require
 from analysis.style import LABEL, figure_style, legend_beside, palette
-from analysis.theory import parameters_of
+from analysis.theory import finite_of, parameters_of
 from circuits import rules
 from circuits.lift import FloatArray
 
@@ -67,7 +67,7 @@ def _start(run: xr.Dataset, presentation: int) -> tuple[FloatArray, FloatArray]:
     """h and u as the presentation began: at rest, carried over, or the first that is known."""
     p = parameters_of(run)
     if p.reset:
-        h, u, _ = rules.rest(p.n_tiles, p.n_interneurons, float(run.attrs["gain"]))
+        h, u, _ = rules.rest(p.n_tiles, p.n_interneurons, finite_of(run, "gain"))
         return h, u
     place = (presentation - 1, -1) if presentation else (0, 0)
     h, u = (run[f"{name}_trace"][place].to_numpy() for name in "hu")

@@ -20,7 +20,7 @@ from analysis.dynamics.common import check_readout
 from analysis.kinds import KINDS, require
 from analysis.plane import LabelMarks, flatten, label_entries, name_axes
 from analysis.style import LABEL, READOUT_MAP, figure_style
-from analysis.theory import lift_of, parameters_of
+from analysis.theory import finite_of, lift_of, parameters_of
 from circuits.errors import InputError
 from circuits.lift import FloatArray
 from circuits.measures import tile_centers_of
@@ -41,7 +41,7 @@ def tiles_at(run: xr.Dataset, snapshot: int) -> tuple[FloatArray, FloatArray]:
     W = run["W_snapshots"][snapshot].to_numpy()
     b = run["b_snapshots"][snapshot].to_numpy()
     norm = np.linalg.norm(W, axis=1)
-    threshold = np.sqrt(float(run.attrs["alpha"])) * b
+    threshold = np.sqrt(finite_of(run, "alpha")) * b
     overlap = np.divide(threshold, norm, out=np.ones_like(norm), where=norm > 0)
     return tile_centers_of(W, lift), lift.radius * np.sqrt(2 * np.clip(1 - overlap, 0, 2))
 

@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING
 import xarray as xr
 
 from analysis.figures.captions import caption_of
-from analysis.kinds import FIGURES, Kind, lacking
+from analysis.kinds import FIGURES, Kind, content_at_fault, damage, drawn, lacking
 from circuits import files, results
 from circuits.errors import InputError
 from circuits.files import FileError
-from circuits.selection import first_repeat
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -60,22 +59,20 @@ def _opened(path: Path, experiment: str, needs: tuple[str, ...]) -> Iterator[xr.
                 f"{path} holds no {absent[0]!r} and is of another version or experiment: {again} "
                 "anew"
             )
+        if wrong := damage(result, needs):
+            raise InputError(f"{path} is damaged, {wrong}: {again} anew")
         yield result
-
-
-def _drawn(kind: Kind, found: list[xr.Dataset]) -> Figure:
-    return kind.function()(*(found if kind.merged else map(first_repeat, found)))
 
 
 def make_figure(name: str, directory: Path) -> Figure:
     """One of ``FIGURES``, from the results in a folder."""
     with open_results(name, directory) as found:
-        return _drawn(FIGURES[name], found)
+        return drawn(name, found)
 
 
 def caption(name: str, directory: Path) -> str:
     """What a figure shows, with parameters, seeds, repeats, engine and code revision."""
-    with open_results(name, directory) as found:
+    with open_results(name, directory) as found, content_at_fault(name):
         return caption_of(name, found)
 
 
@@ -85,10 +82,10 @@ def save(name: str, directory: Path, out: Path) -> list[Path]:
 
     from analysis.style import save_figure
 
-    with open_results(name, directory) as found:
-        text, figure = caption_of(name, found), _drawn(FIGURES[name], found)
+    text, figure = caption(name, directory), make_figure(name, directory)
     try:
-        return save_figure(figure, out / name, title=FIGURES[name].title, text=text)
+        with content_at_fault(name):
+            return save_figure(figure, out / name, title=FIGURES[name].title, text=text)
     finally:
         plt.close(figure)
 

@@ -10,7 +10,9 @@ import numpy as np
 import xarray as xr
 
 from analysis.page.reading import EXPLORED, Result
+from analysis.theory import lift_of, parameters_of
 from circuits import results, rules
+from circuits.errors import InputError
 from circuits.lift import SphereLift
 from circuits.measures import tile_centers_of, tile_order
 from circuits.parameters import CircuitParameters
@@ -27,9 +29,10 @@ def explorer_data(result: Result) -> dict[str, Any]:
     Presentation t starts from the weights that the snapshot after t - 1 holds, so the first one
     cannot be shown. All arrays are float64: float32 would cost the check five digits.
     """
-    model = result.model()
-    assert model is not None
-    parameters, lift = model
+    with results.opened(result.path) as stored:
+        parameters, lift = parameters_of(first_repeat(stored)), lift_of(stored)
+        if stored.sizes["input"] != lift.n_inputs:
+            raise InputError(f"its lift makes {lift.n_inputs} inputs, not {stored.sizes['input']}")
     circuit = ReferenceCircuit(parameters, lift)
     rest = rules.rest(parameters.n_tiles, parameters.n_interneurons, circuit.gain)
     axes = [0, 2] if lift.n_coordinates == 3 else [0, min(1, lift.n_coordinates - 1)]
@@ -108,7 +111,7 @@ def _along_stream(dataset: xr.Dataset, name: str) -> Any:
     if name not in dataset or dataset[name].dims != ("presentation",):
         return None
     values = dataset[name].values
-    return values if np.issubdtype(values.dtype, np.number) else None
+    return values if values.dtype.kind in "biuf" else None
 
 
 def _about(result: Result, shown: int, count: int, every: bool, reset: bool) -> str:

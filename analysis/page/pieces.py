@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from enum import StrEnum
 from typing import Any
 
 from analysis.describe import Code, Table, tables
 from analysis.describe.values import plain
-from analysis.page.reading import EXPERIMENTS, Claim, Result
+from analysis.page.reading import EXPERIMENTS, Claim, Result, in_short
 from circuits.circuit import ManifoldCircuit
+from circuits.errors import CircuitError
 from circuits.selection import in_words
 
 CLAIM_COLUMNS = {
@@ -18,6 +20,10 @@ CLAIM_COLUMNS = {
     "paper": "In the paper",
     "figure": "Found here",
 }
+
+
+MOST_OF_A_CLAIM = 10_000
+"""Letters of a cell; figures by board and number of labels take a thousand."""
 
 
 class Verdict(StrEnum):
@@ -86,7 +92,7 @@ def claims_table(claims: Sequence[Claim]) -> tuple[str, Table, Table | None]:
     for claim in claims:
         for name in claim:
             if name != "holds":
-                columns.setdefault(name, str(name).replace("_", " ").capitalize())
+                columns.setdefault(name, in_short(name).replace("_", " ").capitalize())
     verdicts = [_verdict(claim.get("holds")) for claim in claims]
     rows = [
         (verdict, *(_claim_cell(claim.get(name)) for name in columns))
@@ -110,7 +116,7 @@ def _verdict(holds: Any) -> Verdict:
 def _claim_cell(value: Any) -> str:
     if value is None:
         return ""
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+    return f"{value:.4g}" if isinstance(value, float) else in_short(value, MOST_OF_A_CLAIM)
 
 
 def model_tables(candidates: Iterable[Result]) -> tuple[str, list[Table]] | None:
@@ -118,7 +124,8 @@ def model_tables(candidates: Iterable[Result]) -> tuple[str, list[Table]] | None
     for result in candidates:
         if model := result.model():
             parameters, lift = model
-            return result.name, tables(ManifoldCircuit(parameters, lift, engine="numpy"))
+            with suppress(CircuitError):  # each is right, and they do not go together
+                return result.name, tables(ManifoldCircuit(parameters, lift, engine="numpy"))
     return None
 
 
@@ -129,7 +136,9 @@ def provenance_tables(results: Iterable[Result]) -> list[Table]:
     details = []
     for group in _groups(results, *shared):
         first, seeds = group[0], _seeds(group)
-        versions = ", ".join(f"{key} {value}" for key, value in first.mapping("versions").items())
+        versions = ", ".join(
+            in_short(f"{key} {in_short(value)}") for key, value in first.mapping("versions").items()
+        )
         rows.append(
             (
                 first.experiment,
@@ -141,7 +150,7 @@ def provenance_tables(results: Iterable[Result]) -> list[Table]:
             )
         )
         values = [
-            (Code(prefix + name), plain(value))
+            (Code(prefix + in_short(name)), _plain(value))
             for prefix, attribute in (
                 ("", "parameters"),
                 ("lift.", "lift"),
@@ -155,6 +164,13 @@ def provenance_tables(results: Iterable[Result]) -> list[Table]:
             details.append(Table(heading, ("Name", "Value"), tuple(values)))
     header = ("Experiment", "Results", "Seeds", "Engine", "Code", "Versions")
     return [Table("Provenance", header, tuple(rows)), *details]
+
+
+def _plain(value: Any) -> str:
+    try:
+        return in_short(plain(value), MOST_OF_A_CLAIM)
+    except RecursionError:
+        return in_short(value)
 
 
 def _groups(results: Iterable[Result], *keys: str) -> list[list[Result]]:

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import base64
 import json
+import math
+import os
 import re
+import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +18,7 @@ import numpy as np
 import xarray as xr
 from PIL import Image
 
-from analysis.kinds import FIGURES
+from analysis.kinds import FIGURES, damage, lacking
 from circuits import results
 from circuits.errors import CircuitError, shown_path
 from circuits.files import FileError
@@ -31,8 +35,35 @@ REPEAT = "repeat"
 EXPERIMENTS = [name for figure in FIGURES.values() for name in figure.experiments]
 """The paper's experiments, in the order of its figures."""
 
+MOST_CELLS = 10_000
+"""A model with more cells of a kind than this is not described: a file may name any number."""
+
+MOST_PIXELS, MOST_BYTES = 5 * 10**7, 5 * 10**7
+"""Pictures that are larger are left out: a small file may ask for all the memory there is."""
+
+MOST_LETTERS = 500
+"""Of a text in a file, this much is shown."""
+
 Claim = dict[str, Any]
 """A claim as it is stored: whether it ``holds`` (``None``: not decided), and text."""
+
+
+def in_short(value: Any, most: int = MOST_LETTERS) -> str:
+    """Anything that stands in a file as text, on one line and cut where it gets absurdly long."""
+    try:
+        text = re.sub(r"[\x00-\x1f\x7f-\x9f]+", " ", str(value))
+    except RecursionError:
+        return "nested too deep to be shown"
+    return text if len(text) <= most else f"{text[:most]}…"
+
+
+@dataclass(frozen=True)
+class Skipped:
+    """Something in a folder that the page leaves out, and why."""
+
+    name: str
+    """Path within the folder."""
+    reason: str
 
 
 @dataclass(frozen=True)
@@ -53,13 +84,14 @@ class Result:
     @property
     def experiment(self) -> str:
         """The experiment's name, or that of the file."""
-        return str(self.attributes.get("experiment", Path(self.name).parts[0].removesuffix(".nc")))
+        name = Path(self.name).parts[0].removesuffix(".nc")
+        return in_short(self.attributes.get("experiment", name)) or name
 
     @property
     def title(self) -> str:
         """What the experiment shows, or its name in words."""
         words = self.experiment.replace("-", " ")
-        return str(self.attributes.get("title", words[:1].upper() + words[1:]))
+        return in_short(self.attributes.get("title", words[:1].upper() + words[1:]))
 
     @property
     def presentations(self) -> int:
@@ -70,7 +102,9 @@ class Result:
     def seconds(self) -> float | None:
         """How long the run took, if it says so."""
         value = self.attributes.get("seconds")
-        return float(value) if isinstance(value, int | float | np.number) else None
+        if not isinstance(value, int | float | np.integer | np.floating):
+            return None
+        return float(value) if math.isfinite(value) and value >= 0 else None
 
     @property
     def claims(self) -> list[Claim]:
@@ -80,7 +114,7 @@ class Result:
 
     def text(self, attribute: str) -> str:
         """An attribute as text, or that it was not recorded."""
-        return str(self.attributes.get(attribute, "not recorded"))
+        return in_short(self.attributes.get(attribute, "not recorded"))
 
     def mapping(self, attribute: str) -> dict[str, Any]:
         """An attribute that holds a JSON object; empty if there is none."""
@@ -90,7 +124,7 @@ class Result:
     def _parsed(self, attribute: str) -> Any:
         try:
             return json.loads(self.attributes[attribute])
-        except (KeyError, TypeError, ValueError):
+        except (KeyError, TypeError, ValueError, RecursionError):
             return None
 
     def model(self) -> tuple[CircuitParameters, SphereLift] | None:
@@ -100,29 +134,36 @@ class Result:
         """
         if self.mapping("model_changes"):
             return None
-        parameters, lift = self.mapping("parameters"), self.mapping("lift")
+        values = self.mapping("parameters")
         try:
-            return (CircuitParameters(**parameters), SphereLift(**lift)) if parameters else None
-        except (CircuitError, TypeError):
+            parameters, lift = CircuitParameters(**values), SphereLift(**self.mapping("lift"))
+        except (CircuitError, TypeError, ValueError):
             return None
+        sizes = (parameters.n_tiles, parameters.n_interneurons, parameters.n_readouts)
+        return (parameters, lift) if values and max(sizes) <= MOST_CELLS else None
 
 
-def read_results(directory: Path) -> tuple[list[Result], list[str]]:
-    """The results in a folder, the paper's experiments first, and names of files that are none."""
-    if not directory.is_dir():
-        raise FileError(f"there is no folder {directory} to report on")
-    found, unreadable = [], []
+def read_results(directory: Path) -> tuple[list[Result], list[Skipped]]:
+    """The results in a folder, the paper's experiments first, and the files that are none."""
+    found, skipped = [], []
     for path in sorted([*directory.glob("*.nc"), *directory.glob("*/*.nc")], key=_natural):
-        name = shown_path(path.relative_to(directory).as_posix())
+        name = in_short(shown_path(path.relative_to(directory).as_posix()))
         try:
             with results.opened(path) as dataset:
                 found.append(_look_at(dataset, path, name))
-        except Exception:  # whatever a file of any content makes a reader raise
-            unreadable.append(name)
+        except FileError as error:
+            skipped.append(Skipped(name, str(error).removeprefix(f"{path} ")))
+        except Exception as error:  # whatever a file of any content makes a reader raise
+            skipped.append(Skipped(name, f"cannot be read ({reason_of(error)})"))
     if not found:
-        broken = f" ({', '.join(unreadable)} could not be read)" if unreadable else ""
+        broken = f" ({', '.join(file.name for file in skipped)} could not be read)" * bool(skipped)
         raise FileError(f"there is no result (a .nc file) in {directory} to report on{broken}")
-    return sorted(found, key=lambda result: _place(result.experiment, EXPERIMENTS)), unreadable
+    return sorted(found, key=lambda result: _place(result.experiment, EXPERIMENTS)), skipped
+
+
+def reason_of(error: Exception) -> str:
+    """What an error says, on one line."""
+    return in_short(str(error).strip().partition("\n")[0] or type(error).__name__)
 
 
 def _natural(path: Path) -> list[Any]:
@@ -138,14 +179,14 @@ def _place(name: str, known: Sequence[str]) -> int:
 def _look_at(dataset: xr.Dataset, path: Path, name: str) -> Result:
     sizes = {str(key): int(size) for key, size in dataset.sizes.items()}
     found = Result(path, name, dict(dataset.attrs), sizes, tuple(seeds_of(dataset)))
-    one = first_repeat(dataset)
-    if (
-        not {*EXPLORED, "snapshot_presentation"} <= set(map(str, one.variables))
-        or one["W_snapshots"].dims != ("snapshot", "tile", "input")
-        or one["h"].dims != ("presentation", "tile")
-        or found.model() is None
-    ):
+    needed = (*EXPLORED, "snapshot_presentation")
+    if lacking(dataset, needed):
         return found
+    if wrong := damage(dataset, needed):
+        raise FileError(f"is damaged: {wrong}")
+    if found.model() is None:
+        return found
+    one = first_repeat(dataset)
     count = sizes["presentation"]
     kept = one["snapshot_presentation"].values
     return replace(
@@ -179,11 +220,12 @@ def read_claims(directory: Path, found: Iterable[Result]) -> list[Claim]:
 
 
 def _listed_claims(path: Path) -> list[Claim]:
-    try:
-        claims = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
+    if not os.path.lexists(path):
         return []
-    except (OSError, ValueError) as error:
+    try:
+        _require_file(path)
+        claims = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
         raise FileError(f"{path} cannot be read as JSON: {error}") from None
     if not _are_claims(claims):
         raise FileError(f"{path} must hold a list of claims, each an object")
@@ -217,13 +259,29 @@ def read_pictures(directory: Path) -> list[Picture]:
     return [_picture(file) for file in files]
 
 
+def _require_file(path: Path) -> None:
+    """Refuse what is not a file: a pipe could keep its reader waiting for ever."""
+    if not path.is_file():
+        raise FileError("it is not a file")
+
+
 def _picture(file: Path) -> Picture:
+    name = in_short(shown_path(file.name))
     try:
+        _require_file(file)
+        if file.stat().st_size > MOST_BYTES:
+            return Picture(name)
         data = file.read_bytes()
-        with Image.open(file) as image:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of what is large: what is too large is refused below
+            image = Image.open(BytesIO(data), formats=["PNG"])
+        with image:
+            width, height = image.size
+            if width * height > MOST_PIXELS:
+                return Picture(name)
             image.load()
-            (width, height), caption = image.size, str(image.info.get("Description", "")).strip()
+            caption = str(image.info.get("Description", "")).strip()
     except Exception:  # whatever a file of any content makes a reader raise
-        return Picture(shown_path(file.name))
+        return Picture(name)
     source = f"data:image/png;base64,{base64.b64encode(data).decode()}"
-    return Picture(shown_path(file.stem), source, width, height, caption)
+    return Picture(name.removesuffix(".png"), source, width, height, caption)

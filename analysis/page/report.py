@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import sys
 from pathlib import Path
+from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
@@ -13,9 +15,12 @@ from analysis.describe import Code
 from analysis.page import pieces
 from analysis.page.explorer import explorer_data
 from analysis.page.reading import (
+    Result,
+    Skipped,
     read_claims,
     read_pictures,
     read_results,
+    reason_of,
     without_merged,
 )
 from circuits import files
@@ -30,6 +35,8 @@ START = b"<!doctype html>"
 def write_report(directory: Path, out: Path | None = None) -> Path:
     """Write the page for a folder of results; returns its file.
 
+    What is in the folder and cannot be used is left out, and said in the page and on stderr.
+
     Parameters
     ----------
     directory
@@ -39,12 +46,20 @@ def write_report(directory: Path, out: Path | None = None) -> Path:
         The HTML file; ``report.html`` in the folder by default. It is either whole or not there.
     """
     directory = Path(directory)
-    results, unreadable = read_results(directory)
+    out = directory / "report.html" if out is None else Path(out)
+    if not directory.is_dir():
+        raise FileError(f"there is no folder {directory} to report on")
+    _require_page(out)
+    files.require_folder(out.parent)
+    results, skipped = read_results(directory)
     counted = without_merged(results)
-    explored = next((result for result in results if result.complete), None) or max(
-        results, key=lambda result: result.snapshots
-    )
-    claims = read_claims(directory, results)
+    claims, pictures = read_claims(directory, results), read_pictures(directory)
+    skipped += [
+        Skipped(picture.name, "is not a readable image")
+        for picture in pictures
+        if not picture.source
+    ]
+    explored = _explored(results, skipped)
     scripts, style = [_own_text(name) for name in SCRIPTS], _own_text(STYLE)
     page = (
         _environment()
@@ -54,19 +69,41 @@ def write_report(directory: Path, out: Path | None = None) -> Path:
             title=pieces.title(counted),
             summary=pieces.summary(counted, directory.resolve().name),
             claims=pieces.claims_table(claims) if claims else None,
-            explorer=explorer_data(explored) if explored.snapshots else None,
-            pictures=read_pictures(directory),
-            model=pieces.model_tables([explored, *results]),
+            explorer=explored[1] if explored else None,
+            pictures=pictures,
+            model=pieces.model_tables([*explored[:1], *results] if explored else results),
             provenance=pieces.provenance_tables(counted),
-            unreadable=unreadable,
+            skipped=skipped,
             times=pieces.times_table(counted),
             style=style,
             scripts=scripts,
         )
     )
-    out = directory / "report.html" if out is None else Path(out)
-    _require_page(out)
-    return files.write(out, page.encode(errors="replace"))
+    files.write(out, page.encode(errors="replace"))
+    if skipped:
+        listed = "; ".join(f"{file.name} {file.reason}" for file in skipped)
+        print(f"manifold-circuit: the page leaves out {listed}", file=sys.stderr)
+    return out
+
+
+def _explored(
+    results: list[Result], skipped: list[Skipped]
+) -> tuple[Result, dict[str, Any]] | None:
+    """The first complete result, or the one with most snapshots, and its data for the explorer.
+
+    One whose arrays do not fit together is skipped.
+    """
+    complete = [result for result in results if result.complete]
+    others = [result for result in results if not result.complete]
+    for result in [*complete, *sorted(others, key=lambda result: -result.snapshots)]:
+        if not result.snapshots:
+            break
+        try:
+            return result, explorer_data(result)
+        except Exception as error:  # whatever a file of any content makes this raise
+            reason = f"cannot be explored ({reason_of(error)})"
+            skipped.append(Skipped(result.name, reason))
+    return None
 
 
 def _environment() -> Environment:

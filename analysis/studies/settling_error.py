@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 
 from analysis.kinds import require
 from analysis.style import LABEL, figure_style, legend_beside, palette, whole_numbers
-from analysis.theory import EPSILON, gamma_of, growth_factor, parameters_of, target_of
+from analysis.theory import EPSILON, finite_of, gamma_of, growth_factor, parameters_of, target_of
 from circuits import rules
 from circuits.errors import InputError
 
@@ -44,7 +44,7 @@ def settling_errors(run: xr.Dataset) -> xr.Dataset:
         factors.append(growth_factor(gamma, target.size) if target.size > 0 else math.nan)
     if not kept:
         raise InputError("no presentation has a snapshot before it: run with snapshot_every=1")
-    name = str(run.attrs["engine"])
+    name = str(run.attrs.get("engine", "unknown engine"))
     return _settling_dataset([name], kept, [errors], [factors], run)
 
 
@@ -75,7 +75,7 @@ def settling_study(
     kept = known[np.unique(np.linspace(0, len(known) - 1, count).round().astype(int))]
     targets = [target_of(run, int(t)) for t in kept]
     n_steps = steps or base.steps_per_presentation
-    gain = float(run.attrs["gain"])
+    gain = finite_of(run, "gain")
     errors, factors = [], []
     for changes in settings.values():
         p = base.replace(**changes)

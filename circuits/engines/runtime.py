@@ -10,6 +10,7 @@ from circuits.base import CHUNK
 from circuits.brian import import_brian2
 from circuits.engines.engine import Engine
 from circuits.engines.streams import collect
+from circuits.errors import EngineError
 from circuits.lift import FloatArray
 from circuits.state import CircuitState, Task
 
@@ -32,7 +33,7 @@ class RuntimeEngine(Engine):
     def advance(self, state: CircuitState, task: Task) -> dict[str, FloatArray]:
         """One ``network.run`` for the chunk."""
         import_brian2()
-        from brian2 import second
+        from brian2 import Network, second
 
         from circuits.engines.codegen import driving, using
         from circuits.network import follow_readout, monitors, stream_arrays
@@ -62,6 +63,13 @@ class RuntimeEngine(Engine):
                         report_period=0.2 * second,
                         namespace={},
                     )
+                    if Network._globally_stopped:  # so Brian2 answers to Ctrl-C: the run is cut
+                        raise KeyboardInterrupt
+                    if network._stopped:
+                        raise EngineError(
+                            "an object of the network has stopped it before its time: a circuit "
+                            "presents all of its points"
+                        )
             finally:
                 network.remove(*watching.values())
                 follow_readout(network, False)

@@ -14,6 +14,7 @@ from simulations.experiments import experiment as base
 from simulations.experiments.roll import (
     BOARDS,
     PARAMETERS,
+    Boards,
     board_names,
     chosen_errors,
     for_every_value,
@@ -32,9 +33,9 @@ class Settings(base.Settings):
     every: int = Field(default=500, ge=1)
     labelled: float = Field(default=0.05, gt=0, le=1)
     """Share of labelled points. The paper prints 0.05 %, which would be one label in 2000."""
-    boards: tuple[float, ...] = BOARDS
-    mu_grid: tuple[float, ...] = (1, 3, 5, 10, 20, 50, 100, 1000)
-    svm_grid: tuple[tuple[float, float], ...] = tuple(
+    boards: Boards = BOARDS
+    mu_grid: base.Grid[base.NotNegative] = (1, 3, 5, 10, 20, 50, 100, 1000)
+    svm_grid: base.Grid[tuple[base.Lambda, base.Mu]] = tuple(
         (lam, mu) for lam in (1e-3, 1e-2, 1e-1) for mu in (0.1, 1.0, 10.0)
     )
     """Pairs of lambda and mu."""

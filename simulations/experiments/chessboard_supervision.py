@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Annotated, ClassVar, Self
 
 import numpy as np
 import xarray as xr
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from simulations.baselines import OnlineLogistic, label_spreading
 from simulations.datasets import ROLL_LIFT
@@ -14,6 +14,7 @@ from simulations.experiments import experiment as base
 from simulations.experiments.roll import (
     BOARDS,
     PARAMETERS,
+    Boards,
     board_names,
     chosen_errors,
     for_every_value,
@@ -28,11 +29,20 @@ class Settings(base.Settings):
     """The data, its labels, and the values each method chooses from."""
 
     n_points: int = Field(default=2000, ge=300)
-    boards: tuple[float, ...] = BOARDS
-    label_counts: tuple[int, ...] = (50, 100, 200)
-    mu_grid: tuple[float, ...] = (1, 3, 5, 10, 20, 50, 100, 1000)
-    rate_grid: tuple[float, ...] = (0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30)
-    gamma_grid: tuple[float, ...] = (50, 100, 200, 500)
+    boards: Boards = BOARDS
+    label_counts: base.Grid[Annotated[int, Field(ge=1)]] = (50, 100, 200)
+    mu_grid: base.Grid[base.NotNegative] = (1, 3, 5, 10, 20, 50, 100, 1000)
+    rate_grid: base.Grid[base.Positive] = (0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30)
+    gamma_grid: base.Grid[base.Positive] = (50, 100, 200, 500)
+
+    @model_validator(mode="after")
+    def _check_label_counts(self) -> Self:
+        if max(self.label_counts) >= self.n_points:
+            raise ValueError(
+                f"label_counts must stay below n_points={self.n_points}, got "
+                f"{max(self.label_counts)}: errors are counted on unlabelled points"
+            )
+        return self
 
 
 class ChessboardSupervision(base.Experiment[Settings]):

@@ -7,11 +7,19 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Generic, Self, TypeVar
+from typing import Annotated, Any, ClassVar, Generic, Self, TypeVar
 
 import numpy as np
 import xarray as xr
-from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
 from circuits import CircuitParameters, ManifoldCircuit, ReferenceCircuit, SphereLift
 from circuits.base import Circuit
@@ -54,6 +62,15 @@ class Settings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
+    @field_validator("*", mode="before")
+    @classmethod
+    def _check_numbers(cls, value: Any) -> Any:
+        # Python counts with them; whoever writes true does not mean 1.
+        given = value if isinstance(value, list | tuple) else [value]
+        if any(isinstance(number, bool) for number in given):
+            raise ValueError("must be made of numbers, not of true and false")
+        return value
+
     @model_validator(mode="after")
     def _check_sizes(self) -> Self:
         for name, value in self:
@@ -61,6 +78,23 @@ class Settings(BaseModel):
                 raise ValueError(f"{name} must not exceed {MOST_POINTS}, got {shown(value)}")
         return self
 
+
+def _distinct(values: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Refuse values that results could not tell apart: there they are coordinates."""
+    names = [str(value) for value in values]
+    if len(set(names)) < len(names):
+        raise ValueError("must hold no value twice")
+    return values
+
+
+Value = TypeVar("Value")
+Grid = Annotated[tuple[Value, ...], Field(min_length=1), AfterValidator(_distinct)]
+"""Several values, each of which is tried."""
+Positive = Annotated[float, Field(gt=0)]
+NotNegative = Annotated[float, Field(ge=0)]
+Lambda = Annotated[float, Field(ge=1e-6, le=1e6)]
+Mu = Annotated[float, Field(ge=0, le=1e6)]
+"""Penalties of the offline method; beyond, its matrix is singular to double precision."""
 
 OwnSettings = TypeVar("OwnSettings", bound=Settings)
 
@@ -136,8 +170,9 @@ class Experiment(ABC, Generic[OwnSettings]):
         except ValidationError as error:
             first = error.errors()[0]
             place = ".".join(map(str, first["loc"]))
-            given = f"{place}: {first['msg']}, got {shown(first['input'])}"
-            raise ParameterError(given if place else first["msg"]) from None
+            message = first["msg"].removeprefix("Value error, ")
+            given = f"{place}: {message}, got {shown(first['input'])}"
+            raise ParameterError(given if place else message) from None
 
     def _setting_names(self) -> list[str]:
         return list(self.settings_class.model_fields)

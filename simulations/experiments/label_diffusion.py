@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 import xarray as xr
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from circuits.measures import accuracy, diffusion_slopes
 from circuits.parameters import CircuitParameters
@@ -21,13 +21,20 @@ class Settings(base.Settings):
 
     n_tiling: int = Field(default=2000, ge=100)
     """Points from which the tiles learn; then they stay."""
-    moments: tuple[int, ...] = (0, 50, 100, 200)
+    moments: base.Grid[Annotated[int, Field(ge=0, le=base.MOST_POINTS)]] = (0, 50, 100, 200)
     """Silent presentations after the labels at which the mean change of w is measured."""
     n_probe: int = Field(default=2000, ge=100)
     """Points over which it is averaged."""
     noise: float = Field(default=0.05, ge=0)
     mu_classify: float = Field(default=1000.0, ge=0)
     """Gain for the comparison of clip and tanh, on the two-moons stream of Fig. 2."""
+
+    @field_validator("moments")
+    @classmethod
+    def _check_order(cls, value: tuple[int, ...]) -> tuple[int, ...]:
+        if list(value) != sorted(value):
+            raise ValueError("must grow: the stream does not go back")
+        return value
 
 
 PROBE_RATE = 1e-9

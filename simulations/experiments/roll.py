@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import xarray as xr
+from pydantic import AfterValidator, Field
 
 from circuits import selection
 from circuits.lift import FloatArray
 from circuits.parameters import CircuitParameters
 from simulations.datasets import Classes, chessboard, swiss_roll
+from simulations.experiments.experiment import Grid
 
 BOARDS = (0.5, 1 / 3, 0.25)
 """Sides of the squares, in units of the roll's height; 0.5 is the paper's."""
@@ -22,6 +24,16 @@ PARAMETERS = CircuitParameters(n_tiles=200, n_interneurons=8, tile_radius=0.15)
 def board_names(boards: tuple[float, ...]) -> list[str]:
     """Boards by the side of their squares, short."""
     return [f"{size:.3g}" for size in boards]
+
+
+def _check_names(boards: tuple[float, ...]) -> tuple[float, ...]:
+    if len(set(board_names(boards))) < len(boards):
+        raise ValueError("must differ in their first three digits")
+    return boards
+
+
+Boards = Annotated[Grid[Annotated[float, Field(ge=1e-3)]], AfterValidator(_check_names)]
+"""Sides of several boards."""
 
 
 def roll_with_boards(

@@ -20,8 +20,8 @@ class Settings(base.Settings):
     n_points: int = Field(default=2000, ge=100)
     label_after: int = Field(default=200, ge=0)
     inset: float = Field(default=0.1, ge=0, lt=0.5)
-    svm_lambda: float = Field(default=1e-3, gt=0)
-    svm_mu: float = Field(default=1.0, ge=0)
+    svm_lambda: base.Lambda = 1e-3
+    svm_mu: base.Mu = 1.0
     """With two labels met at the margin only mu/lambda matters."""
 
 

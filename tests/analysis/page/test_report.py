@@ -108,7 +108,7 @@ def test_sections_hold_what_the_folder_holds(page, run):
     assert "0 to 2, 10" in provenance
     assert f"numpy {np.__version__}" in provenance
     assert "tau_h" in provenance
-    assert "Not readable as results: broken.nc." in provenance
+    assert "broken.nc is not a result of manifold-circuit" in provenance
     times = page.evaluate(
         "[...document.querySelectorAll('#times tbody tr')].map((r) => [...r.children].map((c) =>"
         " c.textContent))"

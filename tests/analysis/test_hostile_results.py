@@ -1,0 +1,539 @@
+"""Pictures and pages of results whose content makes no sense."""
+
+from __future__ import annotations
+
+import json
+import os
+import struct
+import zlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+import xarray as xr
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from matplotlib import pyplot as plt
+
+from analysis import answers, kinds
+from analysis.figures import make_figure
+from analysis.figures import save as save_figure_of
+from analysis.page import pieces, reading, write_report
+from circuits import ReferenceCircuit, results
+from circuits.errors import CircuitError, InputError, shown_path
+from circuits.files import FileError
+from simulations.experiments.two_moons import Settings, annotate, make_stream
+from tests.conftest import small_circuit
+from tests.simulations.test_cli import run as command
+
+pytestmark = [
+    # Absurd numbers overflow, and axes that they stretch complain.
+    pytest.mark.filterwarnings("ignore::RuntimeWarning"),
+    pytest.mark.filterwarnings("ignore::UserWarning"),
+]
+
+
+@pytest.fixture(scope="module")
+def moons() -> xr.Dataset:
+    """A short run of two moons with all that can be recorded."""
+    parameters = small_circuit(n_tiles=6, steps_per_presentation=20, tile_radius=0.8)
+    stream = make_stream(Settings(n_points=14, label_after=4), 3, parameters)
+    circuit = ReferenceCircuit(stream.parameters, stream.lift)
+    found = circuit.run(stream.points, stream.labels, record=("h", "u", "V", "y"), snapshot_every=1)
+    return annotate(found.assign(h_final=found["h"]), stream, 3)
+
+
+@pytest.fixture(scope="module")
+def others(moons) -> dict[str, xr.Dataset]:
+    """Two merged repeats of each of the other experiments, in small."""
+    rng = np.random.default_rng(0)
+    sizes = {
+        "repeat": 2, "presentation": 12, "point": 12, "coordinate": 3, "side": 2, "board": 2,
+        "n_labels": 2, "mu": 2, "rate": 2, "gamma": 2, "svm": 2, "time": 3, "approach": 2,
+        "moment": 2, "tile": 6, "readout_kind": 2,
+    }  # fmt: skip
+    coords = {name: np.arange(size, dtype=float) for name, size in sizes.items()}
+    coords |= {"approach": ["circuit", "laplacian"], "readout_kind": ["clip", "tanh"]}
+    coords |= {"board": ["0.5", "0.25"], "svm": ["a", "b"], "seed": ("repeat", [0, 1])}
+    del coords["repeat"]
+
+    def made(**dims):
+        data = {
+            name: (("repeat", *along), rng.random([2, *(sizes[dim] for dim in along)]))
+            for name, along in dims.items()
+        }
+        used = {dim for along in dims.values() for dim in along} | {"seed"}
+        kept = {name: value for name, value in coords.items() if name in used}
+        return xr.Dataset(data, kept, {**moons.attrs, "inset": 0.1})
+
+    errors = {"circuit": "mu", "logistic": "rate", "spreading": "gamma"}
+    boards = made(
+        points=("presentation", "coordinate"),
+        unrolled=("presentation", "side"),
+        classes=("board", "presentation"),
+        **{f"{name}_error": ("board", "n_labels", grid) for name, grid in errors.items()},
+    )
+    return {
+        "boards": boards.assign(classes=np.sign(boards["classes"] - 0.5)),
+        "stream": made(
+            online_error=("board", "mu", "time"), offline_error=("board", "svm", "time")
+        ),
+        "square": made(
+            score=("approach", "point"), points=("point", "coordinate"), majority=("approach",)
+        ).isel(coordinate=[0, 1]),
+        "diffusion": made(
+            measured=("moment", "tile"),
+            predicted=("moment", "tile"),
+            readout_y=("readout_kind", "presentation"),
+        ),
+    }
+
+
+SOURCES = {
+    "supervision": "boards", "boards": "boards", "stream": "stream", "fig4": "square",
+    "diffusion": "diffusion",
+}  # fmt: skip
+"""Results of which the pictures are made that two moons cannot show."""
+SINGLE = [name for name, kind in kinds.KINDS.items() if len(kind.needs) == 1 and not kind.slow]
+
+
+def source_of(name, moons, others):
+    return others[SOURCES[name]] if name in SOURCES else moons
+
+
+def shown_or_refused(result, name) -> bool:
+    """Whether a picture was drawn; if not, the one thing that may happen did."""
+    complaint = ""
+    try:
+        kinds.draw(result, name)
+    except InputError as error:
+        complaint = str(error)
+    finally:
+        plt.close("all")
+    assert "\n" not in complaint
+    assert len(complaint) < 500
+    return not complaint
+
+
+@pytest.fixture(autouse=True)
+def _few_places(monkeypatch):
+    """The plane behind the answers in coarse squares, which are drawn sooner."""
+    monkeypatch.setattr(answers, "GRID", 4)
+
+
+def replaced(result, name, change):
+    """A result with another variable in the place of one."""
+    old = result[name]
+    dims, values = change(old.dims, old.to_numpy())
+    return result.drop_vars(name).assign({name: (dims, values)})
+
+
+REFUSED = {
+    "text": lambda dims, values: (dims, np.full(values.shape, "x")),
+    "objects": lambda dims, values: (dims, np.full(values.shape, "x", dtype=object)),
+    "complex": lambda dims, values: (dims, values * 1j),
+    "times": lambda dims, values: (dims, np.zeros(values.shape, "datetime64[ns]")),
+    "one number": lambda dims, values: ((), 1.0),
+    "other dimensions": lambda dims, values: (tuple(f"{d}_" for d in dims), values),
+    "more dimensions": lambda dims, values: ((*dims, "more"), values[..., None]),
+}
+"""What stands in a variable's place, and makes every picture that needs it impossible."""
+
+
+@pytest.mark.parametrize("name", SINGLE)
+def test_pictures_are_refused_where_a_variable_has_another_form(name, moons, others):
+    whole = source_of(name, moons, others)
+    assert shown_or_refused(whole, name)
+    for variable in kinds.KINDS[name].needs[0]:
+        if variable in whole.dims:
+            continue
+        for form, change in REFUSED.items():
+            result = replaced(whole, variable, change)
+            with pytest.raises(InputError, match=f"{name} cannot be drawn.* its {variable} "):
+                kinds.draw(result, name)
+            assert name not in kinds.offered(result), form
+        missing = whole.drop_vars(variable)
+        with pytest.raises(InputError, match=f"{name} needs {variable}"):
+            kinds.draw(missing, name)
+    for dim in {dim for variable in kinds.KINDS[name].needs[0] for dim in whole[variable].dims}:
+        nothing = whole.isel({dim: slice(0)})
+        assert not shown_or_refused(nothing, name), dim
+    repeated = whole if "repeat" in whole.dims else whole.expand_dims(repeat=2)
+    with pytest.raises(InputError, match="it holds no repeats"):
+        kinds.draw(repeated.isel(repeat=slice(0)), name)
+
+
+NUMBERS = {"NaN": np.nan, "infinity": np.inf, "1e300": 1e300}
+
+
+@pytest.mark.parametrize("name", SINGLE)
+@pytest.mark.parametrize("number", NUMBERS)
+def test_pictures_of_absurd_numbers_are_drawn_or_refused(name, number, moons, others):
+    result = source_of(name, moons, others)
+    for variable in kinds.KINDS[name].needs[0]:
+        if variable not in result.dims and variable != "snapshot_presentation":
+            result = replaced(
+                result, variable, lambda d, values: (d, np.full(values.shape, NUMBERS[number]))
+            )
+    shown_or_refused(result, name)
+
+
+@pytest.mark.parametrize("value", [-1, 14, 0.5, np.nan, np.inf, 2**62])
+def test_snapshots_outside_the_stream_are_damage(value, moons):
+    result = replaced(
+        moons, "snapshot_presentation", lambda dims, v: (dims, np.full(v.shape, value))
+    )
+    with pytest.raises(InputError, match="does not hold places in its stream"):
+        kinds.draw(result, "learning")
+
+
+@pytest.mark.parametrize(
+    "dim", ["presentation", "snapshot", "tile", "step", "readout", "interneuron", "coordinate"]
+)
+def test_pictures_of_one_of_a_kind_are_drawn_or_refused(dim, moons):
+    for name in ("fig1", "fig2", "answers", "settling", "phase", "learning", "tiles", "raster"):
+        shown_or_refused(moons.isel({dim: [0]}), name)
+
+
+def test_many_readouts_are_refused_where_the_parameters_say_one(moons):
+    many = moons.isel(readout=[0] * 30).assign_coords(readout=range(30))
+    with pytest.raises(InputError, match="says n_readouts=1 and holds 30: it was changed"):
+        kinds.draw(many, "answers")
+
+
+ABSURD = {
+    "a number": 3.5,
+    "numbers": np.arange(4),
+    "texts": ["a", "b"],
+    "empty": "",
+    "no JSON": "{",
+    "a list": "[]",
+    "null": "null",
+    "JSON of a number": "3",
+    "an object": "{}",
+    "deep": "[" * 100_000,
+    "deep enough": "[" * 900 + "]" * 900,
+    "a deep object": '{"a":' * 900 + "1" + "}" * 900,
+    "1 MB": "x" * 2**20,
+    "control characters": "a\x07\x1b[31m\nb\u2028<b>",
+    "hostile": "<script>alert(1)</script>",
+    "nested": json.dumps({"a": {"b": [1, {"<script>alert(2)</script>": None}]}}),
+    "claims": json.dumps([{"claim": {"<script>alert(3)</script>": []}, "holds": "?", "x": 1e999}]),
+    "huge": json.dumps({"n_tiles": 10**9, "center": [1e300], "radius": 1e300}),
+    "NaN": '{"center": [NaN, 1], "radius": NaN}',
+    "5000 digits": "9" * 5000,
+    "NaN itself": float("nan"),
+    "negative": -1.0,
+}
+ATTRIBUTES = [
+    *("title", "experiment", "seconds", "claims", "parameters", "lift", "versions"),
+    *("model_changes", "settings", "seed", "engine", "code"),
+]
+"""What a page shows."""
+
+
+@pytest.mark.parametrize(
+    ("attribute", "name"),
+    [
+        ("parameters", "tiles"),
+        ("lift", "tiles"),
+        ("alpha", "tiles"),
+        ("gain", "phase"),
+        ("model_changes", "settling-error"),
+    ],
+)
+def test_pictures_of_results_that_say_absurd_things_are_drawn_or_refused(attribute, name, moons):
+    """Of the attributes only these count."""
+    outcomes = [
+        shown_or_refused(moons.assign_attrs({attribute: value}), name) for value in ABSURD.values()
+    ]
+    assert not all(outcomes)
+    attrs = {key: value for key, value in moons.attrs.items() if key != attribute}
+    shown_or_refused(moons.drop_attrs(deep=False).assign_attrs(attrs), name)
+
+
+def test_plot_draws_what_it_can_and_names_what_it_cannot(moons, tmp_path):
+    """A result that is damaged in one place, and one that hides it until it is laid out."""
+    path = results.save(
+        replaced(moons, "points", REFUSED["text"]).assign_attrs(gain="x"), tmp_path / "a.nc"
+    )
+    found = command("plot", path, "--out", tmp_path / "figures")
+    assert found.returncode == 2
+    [sentence] = found.stderr.strip().splitlines()
+    assert sentence.startswith(f"manifold-circuit: {path}: ")
+    assert "does not say its gain as a finite number" in sentence
+    assert "a-learning.png" in found.stdout
+    found = command("plot", path, "--kind", "tiles", "--out", tmp_path / "figures")
+    assert (found.returncode, "its points does not hold real numbers" in found.stderr) == (2, True)
+    found = command("plot", path, "--kind", "nothing", "--out", tmp_path / "figures")
+    assert (found.returncode, "there is no plot 'nothing'" in found.stderr) == (2, True)
+
+
+def test_what_goes_wrong_inside_a_picture_keeps_its_cause(moons, monkeypatch):
+    """The last line of defence must not hide a fault of ours."""
+    monkeypatch.setattr(kinds.Kind, "function", lambda self: lambda run: run["nothing"])
+    with pytest.raises(InputError, match="raster cannot be drawn from this result") as caught:
+        kinds.draw(moons, "raster")
+    assert isinstance(caught.value.__cause__, KeyError)
+
+
+def test_damaged_results_give_no_figure_of_the_paper_but_a_sentence(others, tmp_path):
+    for name, change in (
+        ("empty", lambda found: found.isel(approach=slice(0))),
+        ("text", lambda found: replaced(found, "score", REFUSED["text"])),
+    ):
+        results.save(change(others["square"]), tmp_path / "square-balance.nc")
+        with pytest.raises(InputError, match=r"is damaged.* run square-balance' makes it anew"):
+            make_figure("fig4", tmp_path), name
+    odd = others["square"].assign_attrs(config="[" * 2000)
+    results.save(odd, tmp_path / "square-balance.nc")
+    with pytest.raises(InputError, match="fig4 cannot be drawn"):
+        save_figure_of("fig4", tmp_path, tmp_path / "figures")
+    assert not (tmp_path / "figures").exists()
+
+
+# --- pages -------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def _no_model(monkeypatch):
+    """Without the tables of the model, which take a third of a second and have tests elsewhere."""
+    monkeypatch.setattr(pieces, "model_tables", lambda candidates: None)
+
+
+def bare(moons):
+    """A result without arrays that could be explored."""
+    return moons[["y", "labels"]]
+
+
+@pytest.mark.usefixtures("_no_model")
+@pytest.mark.parametrize("attribute", ATTRIBUTES)
+def test_a_page_of_results_that_say_absurd_things(attribute, moons, tmp_path, capsys):
+    """One folder with every form, and a result that is as it should be."""
+    for form, value in ABSURD.items():
+        results.save(bare(moons).assign_attrs({attribute: value}), tmp_path / f"{form}.nc")
+    results.save(bare(moons).assign_attrs(experiment="whole"), tmp_path / "whole.nc")
+    page = write_report(tmp_path).read_text(encoding="utf-8")
+    assert "<script>alert" not in page
+    assert "whole" in page
+    assert "\x1b" not in page
+    assert "nan s<" not in page
+    assert len(page) < 3 * 2**20
+    said = capsys.readouterr().err
+    assert said.count("\n") == (1 if said else 0)
+    for form in ABSURD:
+        left_out = f"<li>{form}.nc" in page
+        assert left_out == (f"{form}.nc cannot" in said)
+        assert not left_out or attribute == "seed"
+
+
+@pytest.mark.usefixtures("_no_model")
+def test_a_page_leaves_out_what_is_damaged_and_says_so(moons, tmp_path, capsys):
+    for number, variable in enumerate(("h", "labels", "W_snapshots", "snapshot_presentation")):
+        for form in ("text", "complex", "one number"):
+            damaged = replaced(moons, variable, REFUSED[form])
+            results.save(damaged, tmp_path / f"{number}-{form}.nc")
+    results.save(moons.isel(tile=slice(0)), tmp_path / "no-tiles.nc")
+    results.save(moons.expand_dims(repeat=1).isel(repeat=slice(0)), tmp_path / "no-repeats.nc")
+    texts = moons.expand_dims(repeat=2).assign_coords(seed=("repeat", ["a", "b"]))
+    results.save(texts, tmp_path / "seeds.nc")
+    whole = results.save(moons, tmp_path / "whole.nc").read_bytes()
+    (tmp_path / "half.nc").write_bytes(whole[: len(whole) // 2])
+    (tmp_path / "folder.nc").mkdir()
+    os.mkfifo(tmp_path / "pipe.nc")
+    Path(os.fsdecode(os.fsencode(tmp_path) + b"/\xff\n.nc")).write_bytes(b"x")
+    names = {readable(path) for path in tmp_path.glob("*.nc")} - {"whole.nc"}
+    page = write_report(tmp_path).read_text(encoding="utf-8")
+    [sentence] = capsys.readouterr().err.splitlines()
+    assert len(names) == 19
+    for name in names:
+        assert f"<li>{name} " in page
+        assert f"{name} " in sentence
+    assert "whole.nc (two-moons, reference engine): every presentation of 14" in page
+
+
+def readable(path):
+    return reading.in_short(shown_path(path.name))
+
+
+@pytest.mark.usefixtures("_no_model")
+@pytest.mark.parametrize(
+    ("form", "reason"),
+    [
+        (lambda run: run.isel(tile=[0]), "says n_tiles=6 and holds 1"),
+        (lambda run: run.assign(points=run["points"] * np.nan), "points must be finite"),
+        (lambda run: run.assign(points=run["points"] * 1e300), "outside the lift"),
+        (lambda run: run.isel(coordinate=[0]), "points must have the shape"),
+        (lambda run: run.isel(input=[0, 1]), "its lift makes 3 inputs, not 2"),
+        (
+            lambda run: run.assign_coords(presentation=[f"p{i}" for i in range(14)]),
+            "cannot be explored",
+        ),
+    ],
+)
+def test_the_explorer_leaves_out_what_does_not_fit_together(form, reason, moons, tmp_path, capsys):
+    results.save(form(moons), tmp_path / "a.nc")
+    page = write_report(tmp_path).read_text(encoding="utf-8")
+    assert "explorer-data" not in page.split("<script>")[0]
+    assert reason in capsys.readouterr().err
+    results.save(moons, tmp_path / "b.nc")
+    assert "b.nc (two-moons" in write_report(tmp_path).read_text(encoding="utf-8")
+
+
+def test_a_model_of_absurd_size_is_not_built(moons, tmp_path):
+    values = json.loads(moons.attrs["parameters"]) | {"n_tiles": 10**9}
+    results.save(bare(moons).assign_attrs(parameters=json.dumps(values)), tmp_path / "a.nc")
+    assert "No result in this folder says" in write_report(tmp_path).read_text(encoding="utf-8")
+    # A lift and a radius that are right each, and do not go together.
+    values |= {"n_tiles": 6, "tile_radius": 100.0}
+    results.save(bare(moons).assign_attrs(parameters=json.dumps(values)), tmp_path / "a.nc")
+    assert "No result in this folder says" in write_report(tmp_path).read_text(encoding="utf-8")
+
+
+def png(width, height, *more, data=b"") -> bytes:
+    """A PNG that says it has a size, with chunks that follow."""
+
+    def chunk(kind, content):
+        body = kind + content
+        return struct.pack(">I", len(content)) + body + struct.pack(">I", zlib.crc32(body))
+
+    header = chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0))
+    chunks = b"".join(chunk(kind, content) for kind, content in more)
+    pixels = chunk(b"IDAT", zlib.compress(data or bytes(height * (1 + 3 * width)) * (height < 9)))
+    return b"\x89PNG\r\n\x1a\n" + header + chunks + pixels + chunk(b"IEND", b"")
+
+
+@pytest.mark.usefixtures("_no_model")
+def test_pictures_that_are_none_are_left_out_and_said(moons, tmp_path, capsys):
+    results.save(bare(moons), tmp_path / "a.nc")
+    figures = tmp_path / "figures"
+    figures.mkdir()
+    good = png(2, 2, (b"tEXt", b"Description\x00<script>alert(1)</script> & more"))
+    broken = {
+        "truncated": good[: len(good) // 2],
+        "short": png(8, 8, data=b"\x00"),
+        "bomb": png(60_000, 60_000),
+        "large": png(12_000, 12_000),
+        "none": b"",
+        "text": b"<svg onload=alert(1)>",
+        "gif": b"GIF89a\x01\x00\x01\x00\x00\x00\x00;",
+        "flipped": good[:30] + b"\xff" + good[31:],
+        "zip": png(2, 2, (b"zTXt", b"Description\x00\x00" + zlib.compress(bytes(10**8)))),
+        "no-size": png(0, 0),
+    }
+    for name, content in broken.items():
+        (figures / f"{name}.png").write_bytes(content)
+    (figures / "good.png").write_bytes(good)
+    (figures / "folder.png").mkdir()
+    os.mkfifo(figures / "pipe.png")
+    (figures / "loop.png").symlink_to("loop.png")
+    page = write_report(tmp_path).read_text(encoding="utf-8")
+    said = capsys.readouterr().err
+    for name in (*broken, "folder", "pipe", "loop"):
+        assert f"{name}.png is not a readable image" in said
+        assert f"{name}.png is not a readable image" in page
+    assert page.count("<img ") == 1
+    assert "&lt;script&gt;alert(1)&lt;/script&gt; &amp; more" in page
+    assert "<script>alert" not in page
+
+
+@pytest.mark.parametrize("limit", ["MOST_PIXELS", "MOST_BYTES"])
+def test_pictures_that_are_too_large_are_not_opened(limit, tmp_path, monkeypatch):
+    (tmp_path / "a.png").write_bytes(png(2, 2))
+    assert reading.read_pictures(tmp_path)[0].source
+    monkeypatch.setattr(reading, limit, 3)
+    assert not reading.read_pictures(tmp_path)[0].source
+
+
+@pytest.mark.usefixtures("_no_model")
+@pytest.mark.parametrize("content", ["[" * 100_000, "9" * 5000, "\x00", "3", '["a"]', "[[]]"])
+def test_claims_of_absurd_forms_are_named(content, moons, tmp_path):
+    results.save(bare(moons), tmp_path / "a.nc")
+    (tmp_path / "claims.json").write_text(content)
+    with pytest.raises(FileError, match=r"claims.json"):
+        write_report(tmp_path)
+    assert not (tmp_path / "report.html").exists()
+
+
+@pytest.mark.usefixtures("_no_model")
+def test_claims_that_are_no_file_are_named(moons, tmp_path):
+    results.save(bare(moons), tmp_path / "a.nc")
+    (tmp_path / "claims.json").write_bytes(b"\xff\xfe")
+    with pytest.raises(FileError, match=r"claims.json"):
+        write_report(tmp_path)
+    (tmp_path / "claims.json").unlink()
+    os.mkfifo(tmp_path / "claims.json")
+    with pytest.raises(FileError, match=r"claims.json.*not a file"):
+        write_report(tmp_path)
+
+
+# --- random contents ---------------------------------------------------------------------------
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner),
+    max_leaves=12,
+)
+TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=40)
+VALUES = (
+    JSON.map(json.dumps)
+    | TEXT
+    | st.floats()
+    | st.integers(-(2**63), 2**63 - 1)
+    | st.lists(st.floats(), min_size=2, max_size=3).map(np.array)
+)
+FUZZ = settings(
+    max_examples=40,
+    database=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+
+
+@pytest.mark.usefixtures("_no_model")
+@FUZZ
+@given(attrs=st.dictionaries(st.sampled_from(ATTRIBUTES), VALUES, min_size=1, max_size=4))
+def test_random_attributes_give_a_page_and_pictures_or_a_sentence(attrs, moons, tmp_path):
+    results.save(bare(moons).assign_attrs(attrs), tmp_path / "a.nc")
+    try:
+        told = write_report(tmp_path).read_text(encoding="utf-8")
+    except CircuitError as error:
+        told = f"no page: {error}"
+    assert "Provenance" in told or ("no page: " in told and "a.nc" in told)
+    shown_or_refused(moons.assign_attrs(attrs), "phase")
+
+
+@settings(FUZZ, max_examples=150)
+@given(data=st.data())
+def test_damaged_bytes_are_refused_or_do_not_count(data, moons, tmp_path):
+    """Whatever becomes of the bytes of a result, no other numbers are ever read from it."""
+    path = tmp_path / "a.nc"
+    if not path.exists():
+        results.save(bare(moons), path)
+    whole = path.read_bytes()
+    place = data.draw(st.integers(0, len(whole) - 1))
+    block = data.draw(st.binary(min_size=1, max_size=64))
+    changed = {
+        "flip": whole[:place] + bytes([whole[place] ^ block[0]]) + whole[place + 1 :],
+        "overwrite": whole[:place] + block + whole[place + len(block) :],
+        "insert": whole[:place] + block + whole[place:],
+        "cut": whole[:place],
+        "drop": whole[:place] + whole[place + len(block) :],
+        "append": whole + block,
+        "twice": whole + whole,
+        "zero": whole[:place] + bytes(len(whole) - place),
+    }[
+        data.draw(
+            st.sampled_from(
+                ["flip", "overwrite", "insert", "cut", "drop", "append", "twice", "zero"]
+            )
+        )
+    ]
+    damaged = tmp_path / "b.nc"
+    damaged.write_bytes(changed)
+    try:
+        found = results.load(damaged)
+    except FileError as error:
+        assert str(damaged) in str(error)  # noqa: PT017 - either is right
+    else:
+        xr.testing.assert_identical(found, results.load(path))
+    assert damaged.read_bytes() == changed

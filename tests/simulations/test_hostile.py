@@ -1,0 +1,509 @@
+"""Commands given files, settings and places that nobody in their right mind would give them."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from circuits import results
+from circuits.base import Circuit
+from circuits.errors import CircuitError, InputError, ParameterError
+from simulations import sweep
+from simulations.experiments import EXPERIMENTS, get_experiment
+from tests.simulations.test_cli import ROOT, run
+
+TINY = {"n_points": 30, "label_after": 5, "n_tiles": 8, "n_interneurons": 2, "tile_radius": 0.5}
+
+
+def start(*arguments, **options):
+    """A command in a process of its own, wherever it is started."""
+    options.setdefault("env", {**os.environ, "PYTHONPATH": str(ROOT)})
+    command = [sys.executable, "-m", "simulations", *arguments]
+    return subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options
+    )
+
+
+def refused(result) -> str:
+    """The one sentence on stderr of a command that was refused."""
+    assert result.returncode == 2, (result.returncode, result.stdout, result.stderr)
+    lines = result.stderr.strip().splitlines()
+    assert len(lines) == 1, lines
+    assert lines[0].startswith("manifold-circuit: ")
+    assert len(lines[0]) < 1000
+    assert "Traceback" not in lines[0]
+    return lines[0]
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """All files of a folder."""
+    return {str(path): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.fixture(scope="module")
+def result() -> xr.Dataset:
+    """A run, as `run` saves it."""
+    config = get_experiment("two-moons").config("exact", TINY)
+    return sweep.run_job(sweep.Job(config.as_dict(), 0))
+
+
+@pytest.fixture(scope="module")
+def config(result) -> dict:
+    return json.loads(result.attrs["config"])
+
+
+# --- run --from --------------------------------------------------------------------------------
+
+REMOVED = object()
+
+
+def with_(part=None, **changes):
+    """A function that changes a configuration, or one of its parts, and makes it text."""
+
+    def change(config):
+        whole = json.loads(json.dumps(config))
+        place = whole if part is None else whole[part]
+        for key, value in changes.items():
+            if value is REMOVED:
+                del place[key]
+            else:
+                place[key] = value
+        return json.dumps(whole)
+
+    return change
+
+
+CONFIGS = {
+    "missing": None,
+    "a number": 3.5,
+    "numbers": np.arange(3),
+    "texts": ["a", "b"],
+    "no JSON": "{",
+    "empty": "",
+    "a list": "[]",
+    "null": "null",
+    "JSON of a number": "3",
+    "an empty object": "{}",
+    "more digits than Python reads": "9" * 5000,
+    "100000 brackets": "[" * 100_000,
+    "100000 objects": '{"a":' * 100_000,
+    "1 MB": "x" * 2**20,
+    "1 MB of JSON": json.dumps(["x"] * 2**18),
+    "unknown experiment": with_(experiment="moons"),
+    "experiment of 1 MB": with_(experiment="x" * 2**20),
+    "experiment of broken unicode": with_(experiment="\ud800"),
+    "experiment with escapes": with_(experiment="a\n\x1b[31mb"),
+    "experiment null": with_(experiment=None),
+    "experiment a path": with_(experiment="../../two-moons"),
+    "unknown engine": with_(engine="gpu"),
+    "engine a list": with_(engine=["exact"]),
+    "more than a configuration": with_(more=1),
+    "no parameters": with_(parameters=REMOVED),
+    "parameters a list": with_(parameters=[1]),
+    "unknown parameter": with_("parameters", colour="red"),
+    "parameter self": with_("parameters", self=1),
+    "parameter of a wrong type": with_("parameters", n_tiles="many"),
+    "parameter out of range": with_("parameters", n_tiles=0),
+    "parameter NaN": with_("parameters", mu=float("nan")),
+    "parameter nested": with_("parameters", mu=[[1], [2]]),
+    "time of no unit": with_("parameters", tau_h="1 parsec"),
+    "time of 5000 digits": with_("parameters", dt="9" * 5000 + " s"),
+    "10**12 tiles": with_("parameters", n_tiles=10**12),
+    "gains of other readouts": with_("parameters", mu=[1.0] * 10_000),
+    "no settings": with_(settings=REMOVED),
+    "settings null": with_(settings=None),
+    "unknown setting": with_("settings", colour="red"),
+    "setting of a wrong type": with_("settings", n_points="x"),
+    "setting out of range": with_("settings", n_points=-1),
+    "setting NaN": with_("settings", noise=float("nan")),
+    "setting true": with_("settings", noise=True),
+    "10**12 points": with_("settings", n_points=10**12),
+    "labels after the end": with_("settings", label_after=1000),
+    "noise beyond the lift": with_("settings", noise=1e6),
+}
+SEEDS = {
+    "missing": None,
+    "negative": -1,
+    "a fraction": 1.5,
+    "text": "0",
+    "numbers": np.arange(3),
+    "no numbers": np.array([], dtype=int),
+    "2**70": float(2**70),
+    "2**63": np.uint64(2**63),
+    "NaN": float("nan"),
+    "1 MB": "1" * 2**20,
+}
+
+
+def damaged(result, attribute, value):
+    """A small result with another attribute; all of them are refused before numbers count."""
+    attrs = {key: known for key, known in result.attrs.items() if key != attribute}
+    if value is not None:
+        attrs[attribute] = value
+    return result[["y"]].drop_attrs(deep=False).assign_attrs(attrs)
+
+
+@pytest.mark.parametrize(
+    ("attribute", "form"),
+    [*(("config", form) for form in CONFIGS), *(("seed", form) for form in SEEDS)],
+)
+def test_a_result_that_does_not_say_how_it_was_made_is_not_run_again(
+    attribute, form, result, config, tmp_path
+):
+    value = {"config": CONFIGS, "seed": SEEDS}[attribute][form]
+    value = value(config) if callable(value) else value
+    path = results.save(damaged(result, attribute, value), tmp_path / "in.nc")
+    before = contents(tmp_path)
+    assert refused(run("run", "--from", path, "--out", tmp_path / "out"))
+    assert contents(tmp_path) == before
+
+
+@pytest.mark.parametrize(
+    ("form", "change"),
+    [
+        ("other variables", lambda run: run.rename(h="rates")),
+        ("text", lambda run: run.assign(h=(run["h"].dims, np.full(run["h"].shape, "x")))),
+        ("other lengths", lambda run: run.isel(presentation=slice(5))),
+        ("NaN", lambda run: run.assign(h=run["h"] * np.nan)),
+        ("other numbers", lambda run: run.assign(h=run["h"] + 1)),
+    ],
+)
+def test_other_contents_than_a_rerun_gives_are_said(form, change, result, tmp_path):
+    path = results.save(change(result), tmp_path / "in.nc")
+    before = path.read_bytes()
+    found = run("run", "--from", path, "--out", tmp_path / "out")
+    assert found.returncode == 1
+    assert "numbers that differ by" in found.stdout
+    assert path.read_bytes() == before
+    xr.testing.assert_identical(
+        results.load(tmp_path / "out" / "two-moons" / "seed-00000.nc")["h"], result["h"]
+    )
+
+
+PLOTTED = ("demo.nc", "compare.nc", "data points.csv.nc", "merged.nc", "foreign.nc")
+"""Files that cannot be run again and can be plotted, or take a process to be read."""
+
+
+def test_what_is_not_a_result_of_run_is_not_run_again(result, tmp_path):
+    """Results of other commands, files of other kinds, and what is no file at all."""
+    whole = results.save(result, tmp_path / "whole.nc").read_bytes()
+    other = result.drop_attrs(deep=False)
+    for name in ("demo", "compare", "data points.csv"):
+        results.save(other.assign_attrs(kind=name, seed=0), tmp_path / f"{name}.nc")
+    sweep_attrs = {key: value for key, value in result.attrs.items() if key != "seed"}
+    merged = sweep.merge([result, result.assign_attrs(seed=1)])
+    results.save(
+        merged.drop_attrs(deep=False).assign_attrs(sweep_attrs, kind="merged two-moons"),
+        tmp_path / "merged.nc",
+    )
+    results.save(xr.Dataset(attrs=result.attrs), tmp_path / "no-variables.nc")
+    (tmp_path / "folder.nc").mkdir()
+    (tmp_path / "empty.nc").touch()
+    (tmp_path / "truncated.nc").write_bytes(whole[: len(whole) // 2])
+    (tmp_path / "flipped.nc").write_bytes(whole[:3000] + b"\x00\xff" + whole[3002:])
+    (tmp_path / "picture.nc").write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(100))
+    (tmp_path / "text.nc").write_text("x,y\n1,2\n")
+    os.mkfifo(tmp_path / "pipe.nc")
+    xr.Dataset({"t": ("x", [1.0])}).to_netcdf(tmp_path / "foreign.nc", engine="h5netcdf")
+    Path(os.fsdecode(os.fsencode(tmp_path) + b"/\xff.nc")).write_bytes(b"x")
+    (tmp_path / "loop.nc").symlink_to(tmp_path / "loop.nc")
+    before = contents(tmp_path)
+    paths = [path for path in tmp_path.iterdir() if path.name != "whole.nc"]
+    assert len(paths) == 15
+    for path in [*paths, tmp_path / "missing.nc", tmp_path / ("x" * 300), tmp_path / "a" / "b.nc"]:
+        for command in (("run", "--from", path), ("plot", path)):
+            if command[0] == "plot" and path.name in PLOTTED:
+                continue
+            sentence = refused(run(*command, "--out", tmp_path / "out"))
+            assert path.name.split("\udcff")[0] in sentence
+    assert contents(tmp_path) == before
+
+
+# --- places to write to ------------------------------------------------------------------------
+
+COMMANDS = {
+    "demo": ("demo",),
+    "run": ("run", "two-moons", "--engine", "exact"),
+    "run --data": ("run", "--data", "{folder}/points.csv"),
+    "run --from": ("run", "--from", "{folder}/in/a.nc"),
+    "compare": ("compare", "--points", "20"),
+    "compare --data": ("compare", "--data", "{folder}/points.csv"),
+    "plot": ("plot", "{folder}/in/a.nc"),
+    "report": ("report", "{folder}/in"),
+    "describe": ("describe",),
+    "reproduce": ("reproduce", "--quick"),
+    "bench": ("bench", "--quick"),
+}
+PLACES = {
+    "a file": "{folder}/taken",
+    "under a file": "{folder}/taken/a/b",
+    "a name too long": "{folder}/" + "x" * 300,
+    "under a loop": "{folder}/loop/a",
+    "no place": "/proc/nowhere/a",
+}
+
+
+@pytest.fixture
+def computing_fails(monkeypatch):
+    """Whoever computes before looking at --out is caught."""
+
+    def caught(*_, **__):
+        raise AssertionError("computed before looking at --out")
+
+    from analysis import kinds
+    from analysis.page import report
+    from simulations import bench
+
+    for place, name in (
+        (Circuit, "run"),
+        (bench, "run_benchmark"),
+        (kinds, "save"),
+        (report, "read_results"),
+        (sweep, "run_job"),
+    ):
+        monkeypatch.setattr(place, name, caught)
+
+
+@pytest.mark.usefixtures("computing_fails")
+@pytest.mark.parametrize("command", COMMANDS)
+def test_places_that_cannot_be_written_to_are_refused_before_computing(command, result, tmp_path):
+    (tmp_path / "in").mkdir()
+    results.save(result, tmp_path / "in" / "a.nc")
+    (tmp_path / "taken").write_text("mine")
+    (tmp_path / "loop").symlink_to("loop")
+    points = np.random.default_rng(0).random((60, 2))
+    np.savetxt(tmp_path / "points.csv", points, delimiter=",", header="a,b", comments="")
+    before = contents(tmp_path)
+    arguments = [part.format(folder=tmp_path) for part in COMMANDS[command]]
+    for name, place in PLACES.items():
+        out = place.format(folder=tmp_path)
+        found = run(*arguments, "--out", out)
+        assert found.returncode == 2, (name, found.stderr)
+        last = found.stderr.strip().splitlines()[-1]
+        assert last.startswith("manifold-circuit: "), name
+        assert "writ" in last, name
+        assert out.removesuffix("/a")[:60] in last, name
+    found = run(*arguments, "--out", f"{tmp_path}/a\0b")
+    assert (found.returncode, "null byte" in found.stderr) == (2, True)
+    if command == "report":
+        assert "directory" in refused(run(*arguments, "--out", tmp_path))
+        assert "not a page" in refused(run(*arguments, "--out", tmp_path / "in" / "a.nc"))
+    assert contents(tmp_path) == before
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="permissions do not bind root")
+def test_a_folder_without_permission_is_refused(tmp_path):
+    tmp_path.chmod(0o500)
+    assert "permission" in refused(run("describe", "--out", tmp_path)).lower()
+
+
+# --- settings ----------------------------------------------------------------------------------
+
+ABSURD = [
+    *(float("nan"), float("inf"), -float("inf"), -1, -0.5, 0, 1e-300, 1e300, 10**9, 10**30),
+    *(True, False, None, "", "x", "1e400", b"x", 1j, {}, {"a": 1}, object()),
+    *([], [0], [-1], [True], [None], ["x"], [[]], [[0, 0]], [[1, 2, 3]], [1, 1], [2, 1]),
+    *([float("nan")], [1e300], [10**30], [[float("inf"), 1]], [[-1, -1]], [0.1, 0.10001]),
+]
+FIELDS = [
+    (name, field)
+    for name in EXPERIMENTS
+    for field in get_experiment(name).settings_class.model_fields
+]
+
+
+@pytest.mark.parametrize(("name", "field"), FIELDS)
+def test_settings_are_in_range_or_refused_in_a_sentence(name, field):
+    """What is taken can be stored, read again, and is finite; truth values are never numbers."""
+    experiment = get_experiment(name)
+    complaints = []
+    for value in ABSURD:
+        try:
+            config = experiment.config("exact", {field: value})
+        except ParameterError as error:
+            complaints.append(str(error))
+            continue
+        assert not any(isinstance(part, bool) for part in np.ravel(np.array(value, object)))
+        numbers = np.array(getattr(config.settings, field), dtype=float)
+        assert numbers.size
+        assert np.isfinite(numbers).all()
+        assert (numbers >= 0).all()
+        assert len({str(row) for row in np.atleast_1d(numbers)}) == np.atleast_1d(numbers).shape[0]
+        assert sweep.config_from(json.loads(json.dumps(config.as_dict()))) == config
+    assert all("\n" not in complaint and len(complaint) < 300 for complaint in complaints)
+    assert len(complaints) > len(ABSURD) / 2
+
+
+LEAST = {
+    "tiling-arcs": {"n_points": 100},
+    "two-moons": {"n_points": 10, "label_after": 0},
+    "chessboard-supervision": {
+        "n_points": 300, "label_counts": [5], "mu_grid": [3], "rate_grid": [1],
+        "gamma_grid": [50], "boards": [0.5],
+    },
+    "chessboard-offline": {
+        "n_points": 500, "n_test": 10, "every": 500, "mu_grid": [3], "svm_grid": [[0.01, 1]],
+        "boards": [0.5],
+    },
+    "square-balance": {"n_points": 100, "label_after": 10},
+    "label-diffusion": {"n_tiling": 100, "n_probe": 100, "moments": [0]},
+}  # fmt: skip
+"""The smallest experiments there are."""
+
+
+@pytest.mark.parametrize(
+    ("name", "changes"),
+    [
+        *(("tiling-arcs", changes) for changes in (
+            {"noise": 0}, {"noise": 1e6}, {"noise": 1e300}, {"tile_radius": 1e-3},
+            {"tile_radius": 2.8}, {"tile_radius": 100}, {"n_tiles": 1}, {"n_tiles": 101},
+            {"gain": 1e300}, {"initial_weight": 1e300}, {"learning_rate": 1},
+        )),
+        *(("two-moons", changes) for changes in (
+            {}, {"noise": 0}, {"noise": 1e6}, {"label_after": 8}, {"label_after": 9},
+            {"label_after": 10}, {"mu": 1e300}, {"readout_rate": 1}, {"tile_radius": 1e-3},
+        )),
+        *(("chessboard-supervision", changes) for changes in (
+            {"label_counts": [1]}, {"label_counts": [299]}, {"label_counts": [300]},
+            {"boards": [1e300]}, {"boards": [0.3, 0.7]}, {"boards": [0.001]},
+            {"mu_grid": [0, 1e300]}, {"rate_grid": [1e-300, 1e300]},
+            {"gamma_grid": [1e-300, 1e300]},
+        )),
+        *(("chessboard-offline", changes) for changes in (
+            {"labelled": 1e-300}, {"labelled": 1}, {"every": 499}, {"boards": [5]},
+            {"svm_grid": [[1e-6, 0], [1e6, 1e6], [1e-6, 1e6]]},
+            {"svm_grid": [[1e-6, 1e6]], "labelled": 1},
+        )),
+        *(("square-balance", changes) for changes in (
+            {"label_after": 0}, {"label_after": 100}, {"label_after": 101}, {"inset": 0},
+            {"inset": 0.499999}, {"svm_lambda": 1e-6, "svm_mu": 1e6}, {"svm_lambda": 1e6},
+        )),
+        *(("label-diffusion", changes) for changes in (
+            {"noise": 0}, {"noise": 1e6}, {"mu_classify": 1e300}, {"mu": 0}, {"readout_rate": 0},
+        )),
+    ],
+)  # fmt: skip
+def test_extreme_settings_that_are_taken_give_a_result_or_a_sentence(name, changes):
+    experiment = get_experiment(name)
+    small = {"n_tiles": 8, "n_interneurons": 2, "tile_radius": 0.5, "steps_per_presentation": 20}
+    with warnings.catch_warnings():
+        # Means over nothing and slopes of constants are NaN; claims then say so.
+        warnings.simplefilter("ignore")
+        try:
+            config = experiment.config("exact", small | LEAST[name] | changes)
+            merged = sweep.merge([sweep.run_job(sweep.Job(config.as_dict(), 0))])
+        except CircuitError as error:
+            complaint = str(error)
+        else:
+            complaint = ""
+            assert all(claim.line() for claim in experiment.claims(merged))
+    assert "\n" not in complaint
+
+
+# --- interrupts --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("command", "sign", "number"),
+    [
+        ("run", "two-moons:", signal.SIGINT),
+        ("compare", "numpy:", signal.SIGTERM),
+        ("compare", "numpy:", signal.SIGINT),
+        ("plot", "wrote", signal.SIGTERM),
+        ("report", "", signal.SIGINT),
+    ],
+)
+def test_an_interrupt_ends_a_command_and_leaves_whole_files(
+    command, sign, number, result, tmp_path
+):
+    source = tmp_path / "in"
+    for i in range(40):
+        results.save(result.assign_attrs(seed=i), source / f"seed-{i}.nc")
+    arguments = {
+        "run": ("run", "two-moons", "--engine", "exact", "--set", "n_points=100000"),
+        "compare": ("compare", "--engine", "numpy", "--points", "2000"),
+        "plot": ("plot", str(source / "seed-0.nc"), "--kind", "raster", "--kind", "answers"),
+        "report": ("report", str(source)),
+    }[command]
+    out = tmp_path / ("page.html" if command == "report" else "out")
+    before = contents(source)
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"}
+    with start(*arguments, "--out", str(out), env=environment) as process:
+        stream = process.stdout if command == "plot" else process.stderr
+        seen = ""
+        while sign and sign not in seen:
+            seen += stream.read(1)
+            assert process.poll() is None, seen
+        time.sleep(0.3)
+        process.send_signal(number)
+        began = time.perf_counter()
+        _, complaint = process.communicate(timeout=60)
+        taken = time.perf_counter() - began
+    print(f"{command} ended {taken:.2f} s after {number.name}")
+    assert process.returncode == 128 + number
+    assert taken < 10  # 2.4 s where nobody else needs the processor
+    assert "Traceback" not in complaint
+    assert contents(source) == before
+    left = [path for path in tmp_path.rglob("*") if path.is_file() and source not in path.parents]
+    for path in left:  # figures may be there, and are whole
+        assert path.suffix in (".png", ".pdf")
+        assert path.read_bytes()[-20:].rstrip().endswith((b"IEND\xaeB`\x82", b"%%EOF"))
+    assert command == "plot" or not left
+
+
+@pytest.mark.parametrize("content", [None, "", "3", "[1]", '[{"claim": 1}]', "[" * 100_000])
+def test_tables_of_absurd_files_do_not_go_into_the_documentation(content, tmp_path):
+    from simulations.readme import measured
+
+    if content is not None:
+        (tmp_path / "claims.json").write_text(content)
+    with pytest.raises(InputError, match=r"claims.json holds no such table"):
+        measured(tmp_path, tmp_path)
+
+
+# --- surroundings ------------------------------------------------------------------------------
+
+
+def test_a_reader_that_goes_away_is_no_error_of_ours():
+    with start("list") as process:
+        process.stdout.close()
+        assert process.wait() == 1
+        assert process.stderr.read() == ""
+
+
+def test_commands_work_without_a_terminal_a_home_or_unicode(result, tmp_path):
+    """File names and words that the terminal cannot show are written as escapes."""
+    path = Path(os.fsdecode(os.fsencode(tmp_path) + b"/\xff.nc"))
+    shutil.move(results.save(result, tmp_path / "a.nc"), path)
+    bare = {
+        key: value
+        for key, value in os.environ.items()
+        if key not in ("HOME", "LANG", "LANGUAGE", "TERM", "XDG_CACHE_HOME")
+    }
+    environment = bare | {
+        "PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "ascii", "LC_ALL": "C", "TERM": "dumb",
+    }  # fmt: skip
+    with start("plot", os.fspath(path), "--kind", "raster", env=environment) as process:
+        out, err = process.communicate()
+    assert (process.returncode, "Traceback" in err) == (0, False), err
+    assert "\\udcff-raster.png" in out
+    assert len(list((tmp_path / "figures").iterdir())) == 2
+
+
+def test_a_working_directory_that_takes_no_files_is_named():
+    with start("demo", cwd="/proc") as process:
+        _, err = process.communicate()
+    assert process.returncode == 2
+    assert err.startswith("manifold-circuit: cannot write to results/demo: ")
+    assert err.count("\n") == 1
