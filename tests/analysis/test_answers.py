@@ -12,6 +12,9 @@ from circuits.errors import InputError
 from tests.analysis.drawing import laid_out, offsets, text_on_text
 from tests.conftest import moons
 
+# Small circuits that cover only a part of the data.
+pytestmark = pytest.mark.filterwarnings("ignore::circuits.errors.LostLabelWarning")
+
 
 @pytest.fixture(autouse=True)
 def _coarse(monkeypatch):

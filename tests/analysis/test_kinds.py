@@ -11,6 +11,9 @@ from circuits import ReferenceCircuit, SphereLift
 from circuits.errors import InputError
 from tests.conftest import moons, small_circuit
 
+# Small circuits that cover only a part of the data.
+pytestmark = pytest.mark.filterwarnings("ignore::circuits.errors.LostLabelWarning")
+
 LIFT = SphereLift(center=(0.5, 0.25), radius=3.0)
 
 

@@ -13,6 +13,9 @@ from analysis.page import explorer
 from circuits import CircuitParameters, ReferenceCircuit, SphereLift, results
 from circuits.state import CircuitState
 
+# Small circuits that cover only a part of the data.
+pytestmark = pytest.mark.filterwarnings("ignore::circuits.errors.LostLabelWarning")
+
 KEYS = {"ArrowLeft": 37, "ArrowRight": 39, "PageUp": 33, "PageDown": 34, "Home": 36, "End": 35}
 CONTROLS = ("moment", "previous", "play", "next", "step", "settle", "map", "check-all")
 
