@@ -11,7 +11,6 @@ import platform
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -26,7 +25,8 @@ from tqdm import tqdm
 from circuits import CircuitParameters, ManifoldCircuit, files
 from circuits.base import CHUNK, Circuit
 from circuits.dataset import versions
-from circuits.engines import ENGINES, cache
+from circuits.engines import ENGINES, cache, compiler
+from circuits.engines.scratch import scratch_folder
 from circuits.errors import EngineError
 from circuits.state import Task
 from simulations.datasets import MOONS_LIFT, two_moons
@@ -126,9 +126,9 @@ def timers(n_tiles: int, k: int, engines: tuple[str, ...]) -> dict[str, Callable
 @contextmanager
 def empty_cache() -> Iterator[None]:
     """An empty build cache for the time being."""
-    with tempfile.TemporaryDirectory(prefix="manifold-circuit-") as folder:
+    with scratch_folder() as folder:
         before = os.environ.get(cache.DIRECTORY_VARIABLE)
-        os.environ[cache.DIRECTORY_VARIABLE] = folder
+        os.environ[cache.DIRECTORY_VARIABLE] = str(folder)
         try:
             yield
         finally:
@@ -289,7 +289,7 @@ def run_benchmark(quick: bool, repeats: int) -> dict[str, Any]:
         if not quick:
             results["scaling"] = scaling(repeats, bar)
     results["versions"] = versions() | {
-        "compiler": cache.toolchain()["version"],
+        "compiler": compiler.toolchain()["version"],
         "machine": platform.machine(),
         "cores": str(os.cpu_count()),
     }

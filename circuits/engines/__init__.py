@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from circuits.engines import cache
+from circuits.engines import compiler
 from circuits.engines.compiler import require_compiler
 from circuits.errors import EngineError
 
@@ -46,11 +46,11 @@ def cython_works() -> bool:
         import Cython  # noqa: F401
     except ImportError:
         return False
-    return cache.compiler_works()
+    return compiler.compiler_works()
 
 
 def choose_engine() -> str:
     """What "auto" means here: standalone if a compiler works, else NumPy; says which."""
-    chosen = "cpp_standalone" if cache.compiler_works() else "numpy"
+    chosen = "cpp_standalone" if compiler.compiler_works() else "numpy"
     print(f"manifold-circuit: engine {chosen}", file=sys.stderr)
     return chosen

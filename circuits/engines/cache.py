@@ -27,9 +27,7 @@ from typing import Any
 from filelock import FileLock, Timeout
 from platformdirs import user_cache_dir
 
-from circuits.engines.compiler import PROGRAM
-from circuits.engines.compiler import compiler_works as compiler_works  # callers ask for both here
-from circuits.engines.compiler import toolchain as toolchain
+from circuits.engines.compiler import PROGRAM, toolchain
 from circuits.engines.scratch import process_folder
 from circuits.errors import EngineError
 

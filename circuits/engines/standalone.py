@@ -342,7 +342,7 @@ def _fraction(line: str) -> float | None:
         fraction = float(line)
     except ValueError:
         return None
-    return fraction if 0 <= fraction <= 1 else None
+    return fraction if 0 <= fraction <= 1.001 else None  # the sum of steps may round up
 
 
 def _table(path: Path, rows: int) -> FloatArray:

@@ -26,6 +26,7 @@ from brian2 import (
 from analysis.describe import Code, Table, latex, notes, tables, to_latex, to_markdown
 from circuits import CircuitParameters, ManifoldCircuit, SphereLift
 from circuits.engines import cache
+from circuits.engines.compiler import compiler_works
 
 SHAPE = {"n_tiles": 7, "n_interneurons": 3, "n_readouts": 2}
 LIFT = SphereLift(center=(0.5, 0.25, -1.0, 2.0), radius=3.0)  # 4 coordinates, 5 inputs
@@ -463,7 +464,7 @@ def test_describing_leaves_the_circuit_as_it_is(circuit):
     assert tables(circuit) == first
 
 
-@pytest.mark.skipif(not cache.compiler_works(), reason="needs a C++ compiler")
+@pytest.mark.skipif(not compiler_works(), reason="needs a C++ compiler")
 def test_a_standalone_circuit_is_described_without_compiling(described, monkeypatch):
     def refuse(*_args, **_kwds):
         raise AssertionError("describing must not compile")

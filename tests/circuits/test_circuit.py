@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from circuits import CircuitParameters, ManifoldCircuit, ReferenceCircuit, SphereLift
-from circuits.engines import cache
+from circuits.engines import compiler
 from circuits.errors import InputError
 from tests.conftest import ENGINES, moons, small_circuit
 
@@ -116,7 +116,7 @@ def test_auto_says_which_engine_it_is(capsys, monkeypatch):
     circuit = ManifoldCircuit(small_circuit(), LIFT)
     assert circuit.engine == "cpp_standalone"
     assert "engine cpp_standalone" in capsys.readouterr().err
-    monkeypatch.setattr(cache, "compiler_works", lambda: False)
+    monkeypatch.setattr(compiler, "compiler_works", lambda: False)
     assert ManifoldCircuit(small_circuit(), LIFT).engine == "numpy"
     assert "engine numpy" in capsys.readouterr().err
 
