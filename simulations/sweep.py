@@ -25,7 +25,7 @@ from tqdm import tqdm
 
 from circuits import CircuitParameters, files, results
 from circuits.dataset import versions
-from circuits.errors import InputError, LostLabelWarning, UnsettledWarning, shown
+from circuits.errors import CircuitError, InputError, LostLabelWarning, UnsettledWarning, shown
 from simulations.changes import parse_changes as parse_changes
 from simulations.experiments import EXPERIMENTS, get_experiment
 from simulations.experiments.claim import Claim, to_json
@@ -57,7 +57,7 @@ def config_from(values: Any) -> Config[Any]:
     if not (isinstance(values, dict) and values.keys() == wanted.keys()) or not all(
         isinstance(values[name], kind) for name, kind in wanted.items()
     ):
-        raise InputError(f"a configuration has {', '.join(wanted)}, this one is of another form")
+        raise InputError(f"its config must hold {', '.join(wanted)}, and does not")
     experiment = get_experiment(values["experiment"])
     return Config(
         values["experiment"],
@@ -271,10 +271,14 @@ def rerun(path: Path, out: Path) -> tuple[Path, float]:
 def _job_of(path: Path, old: xr.Dataset) -> Job:
     """The job that made a result, from its attributes, which may hold anything."""
     try:
-        config = config_from(json.loads(old.attrs["config"]))
-    except (TypeError, ValueError, RecursionError) as error:  # our own errors are ValueErrors
-        reason = str(error).partition("\n")[0][:200]
-        raise InputError(f"{path} does not say how it was made: its config {reason}") from None
+        values = json.loads(old.attrs["config"])
+    except (TypeError, ValueError, RecursionError):
+        values = None
+    try:
+        config = config_from(values)
+    except CircuitError as error:
+        reason = str(error)[:200]
+        raise InputError(f"{path} does not say how it was made: {reason}") from None
     seed = np.asarray(old.attrs["seed"])
     if seed.shape != () or not np.issubdtype(seed.dtype, np.integer) or not 0 <= seed < 2**32:
         raise InputError(
@@ -291,7 +295,7 @@ def _largest_difference(old: xr.Dataset, new: xr.Dataset) -> float:
     differences = [0.0]
     for name in old.data_vars:
         before, after = old[name].to_numpy(), new[name].to_numpy()
-        if np.issubdtype(before.dtype, np.number) and np.issubdtype(after.dtype, np.number):
+        if before.dtype.kind in "fiub" and after.dtype.kind in "fiub":
             unknown = np.isnan(before.astype(float))
             if (unknown != np.isnan(after.astype(float))).any():
                 return np.inf

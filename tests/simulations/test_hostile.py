@@ -226,7 +226,7 @@ def test_what_is_not_a_result_of_run_is_not_run_again(result, tmp_path):
             if command[0] == "plot" and path.name in PLOTTED:
                 continue
             sentence = refused(run(*command, "--out", tmp_path / "out"))
-            assert path.name.split("\udcff")[0] in sentence
+            assert path.name.split("\udcff")[0][-50:] in sentence
     assert contents(tmp_path) == before
 
 
@@ -445,6 +445,8 @@ def test_an_interrupt_ends_a_command_and_leaves_whole_files(
         while sign and sign not in seen:
             seen += stream.read(1)
             assert process.poll() is None, seen
+        while not sign and "h5py" not in Path(f"/proc/{process.pid}/maps").read_text():
+            time.sleep(0.01)  # it says nothing; by then it is at the files
         time.sleep(0.3)
         process.send_signal(number)
         began = time.perf_counter()
@@ -468,8 +470,8 @@ def test_tables_of_absurd_files_do_not_go_into_the_documentation(content, tmp_pa
 
     if content is not None:
         (tmp_path / "claims.json").write_text(content)
-    with pytest.raises(InputError, match=r"claims.json holds no such table"):
-        measured(tmp_path, tmp_path)
+    with pytest.raises(InputError, match=r"claims.json holds no such table|there are no results"):
+        measured(tmp_path, tmp_path, tmp_path)
 
 
 # --- surroundings ------------------------------------------------------------------------------
