@@ -9,7 +9,8 @@ import pytest
 from scipy.integrate import solve_ivp
 
 from circuits import CircuitParameters, ManifoldCircuit, ReferenceCircuit, SphereLift, rules
-from circuits.errors import DivergenceError, UnsettledWarning
+from circuits.errors import DivergenceError, LostLabelWarning, UnsettledWarning
+from simulations.experiments.experiment import make_circuit
 from tests.conftest import moons, small_circuit
 
 LIFT = SphereLift(center=(0.5, 0.25), radius=3.0)
@@ -172,6 +173,40 @@ def test_a_run_knows_how_much_of_it_settled():
     assert run.attrs["unsettled_share"] == (moved > 1e-6).mean() > 0.5
     settled = ManifoldCircuit(CircuitParameters(), LIFT, "cpp_standalone").run(points)
     assert settled.attrs["unsettled_share"] < 0.05
+
+
+@pytest.mark.parametrize("solver", ["numpy", "cpp_standalone", "reference"])
+def test_answers_that_did_not_settle_are_counted_in_a_warning(solver):
+    points, _, _ = moons(60)
+    short = CircuitParameters(steps_per_presentation=20)
+    circuit = make_circuit(solver, short, LIFT)
+    with pytest.warns(UnsettledWarning):
+        circuit.run(points)
+    for answer in (circuit.predict, circuit.respond):
+        with pytest.warns(UnsettledWarning, match=r"^\d+ of 50 presentations \(\d+%\)") as said:
+            answer(points[:50])
+        assert [warning.filename for warning in said] == [__file__]
+    settled = ReferenceCircuit(short, LIFT, settling="exact")
+    settled.run(points)
+    settled.predict(points)  # the closed form has settled: no warning
+
+
+@pytest.mark.parametrize("solver", ["numpy", "cpp_standalone", "reference", "exact"])
+def test_labels_that_teach_nothing_are_counted(solver):
+    """A label on a point that no tile responds to leaves w as it was."""
+    points, classes, _ = moons(60)
+    stream = np.concatenate([[[2.0, 2.0]], points[:3], [[-1.5, -1.0], [2.0, 2.0]]])
+    labels = np.array([1, 0, classes[1], 0, -1, 0])
+    circuit = make_circuit(solver, CircuitParameters(), LIFT)
+    assert circuit.run(points).attrs["lost_labels"] == 0
+    with pytest.warns(LostLabelWarning, match="2 of 3 labels came with points that no tile"):
+        run = circuit.run(stream, labels)
+    assert run.attrs["lost_labels"] == 2
+    taught = circuit.state.w
+    again = make_circuit(solver, CircuitParameters(), LIFT)
+    again.run(points)
+    again.run(stream, np.array([0, 0, classes[1], 0, 0, 0]))
+    assert (again.state.w == taught).all()  # the same computation: what was lost changed nothing
 
 
 @pytest.mark.parametrize("solver", ["numpy", "cpp_standalone", "reference"])
