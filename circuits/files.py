@@ -20,14 +20,13 @@ class FileError(CircuitError, OSError):
     """A file that cannot be written or read."""
 
 
-def write(path: Path, content: str | bytes | memoryview) -> Path:
+def write(path: Path, *parts: str | bytes | memoryview) -> Path:
     """Write a file; until it is complete, and on the disk, the old one or none stays in place."""
-    with writing(path) as partial:
-        data = content.encode() if isinstance(content, str) else content
-        with partial.open("wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())  # some disks only say now that they are full
+    with writing(path) as partial, partial.open("wb") as file:
+        for part in parts:
+            file.write(part.encode() if isinstance(part, str) else part)
+        file.flush()
+        os.fsync(file.fileno())  # some disks only say now that they are full
     return path
 
 

@@ -34,9 +34,9 @@ def save(dataset: xr.Dataset, path: Path) -> Path:
     }
     # In memory: HDF5 that meets a full disk ends in a segmentation fault.
     with _without_cluster():
-        content = bytes(dataset.to_netcdf(engine="h5netcdf", encoding=encoding))
+        content = dataset.to_netcdf(engine="h5netcdf", encoding=encoding)
     digest = hashlib.sha256(content).hexdigest()
-    return files.write(path, content + f"\nmanifold-circuit sha256 {digest}\n".encode())
+    return files.write(path, content, f"\nmanifold-circuit sha256 {digest}\n")
 
 
 @contextmanager
