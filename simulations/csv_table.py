@@ -32,7 +32,7 @@ _THOUSANDS = re.compile(r"[+-]?[1-9][0-9]{0,2}[.,][0-9]{3}")
 
 
 @dataclass
-class Table:
+class CsvTable:
     """Columns of cells, their names, and the lines of the file that the rows come from."""
 
     names: list[str]
@@ -52,7 +52,7 @@ def number(cell: str) -> float | None:
     return None
 
 
-def read_table(content: bytes) -> Table:
+def read_table(content: bytes) -> CsvTable:
     """The table in a CSV file."""
     text = _text(content)
     lines, rows, separator = _rows(text)
@@ -75,7 +75,9 @@ def read_table(content: bytes) -> Table:
         lines, rows = lines[1:], rows[1:]
     if not rows:
         raise InputError("it has a header but no points")
-    return Table(names, [list(cells) for cells in zip(*rows, strict=True)], lines, separator, notes)
+    return CsvTable(
+        names, [list(cells) for cells in zip(*rows, strict=True)], lines, separator, notes
+    )
 
 
 def _text(content: bytes) -> str:
@@ -169,14 +171,14 @@ def _kind(cell: str) -> str:
     return "text"
 
 
-def coordinates(table: Table) -> list[Any]:
+def coordinates(table: CsvTable) -> list[Any]:
     """All columns as finite numbers, or an error that names the first cell that is none."""
     found = [_coordinate(table, place) for place in range(len(table.names))]
     _check_marks(table)
     return found
 
 
-def _coordinate(table: Table, place: int) -> Any:
+def _coordinate(table: CsvTable, place: int) -> Any:
     cells = table.columns[place]
     if not isinstance(cells, list):
         return cells
@@ -214,7 +216,7 @@ def _complaint(cell: str) -> str:
     return f"holds {shown(cell)}, which is not a number"
 
 
-def _check_marks(table: Table) -> None:
+def _check_marks(table: CsvTable) -> None:
     """Refuse a cell that may be thousands, such as 1,234, where the decimal mark is in doubt."""
     if not any(isinstance(cells, list) and "," in "".join(cells) for cells in table.columns):
         return

@@ -15,7 +15,7 @@ from circuits import results
 from circuits.checks import read_bytes, require_file
 from circuits.errors import InputError, listed, shown, shown_path
 from circuits.lift import FloatArray, as_points
-from simulations.csv_table import MISSING, Table, coordinates, number, read_table
+from simulations.csv_table import MISSING, CsvTable, coordinates, number, read_table
 
 LABEL_NAMES = ("label", "labels")
 CLASS_NAMES = ("class", "classes")
@@ -148,7 +148,7 @@ def _csv(path: Path, label_column: str | None, class_column: str | None) -> Cont
     return _from_table(read_table(read_bytes(path)), label_column, class_column)
 
 
-def _from_table(table: Table, label_column: str | None, class_column: str | None) -> Content:
+def _from_table(table: CsvTable, label_column: str | None, class_column: str | None) -> Content:
     """Columns to coordinates, labels and classes."""
     label = _find(table.names, label_column, LABEL_NAMES, "--label-column")
     usual = tuple(name for name in CLASS_NAMES if label and name != label.lower())
@@ -166,7 +166,7 @@ def _from_table(table: Table, label_column: str | None, class_column: str | None
         notes.append("the first column has no name and counts the rows: it is left out")
     if not names:
         raise InputError("there is no column left for the points")
-    left = Table(names, [columns[name] for name in names], table.lines, table.separator)
+    left = CsvTable(names, [columns[name] for name in names], table.lines, table.separator)
     points = np.array(coordinates(left)).T
     notes += [
         note
@@ -231,7 +231,7 @@ def _npy(path: Path, label_column: str | None, class_column: str | None) -> Cont
         if array.ndim != 2 or array.size == 0 or array.dtype.kind not in "biuf":
             return Content(as_points(array))  # which says what is wrong
         names = [str(place) for place in range(1, array.shape[1] + 1)]
-        table = Table(names, list(array.T), list(range(1, len(array) + 1)))
+        table = CsvTable(names, list(array.T), list(range(1, len(array) + 1)))
         return _from_table(table, label_column, class_column)
 
 
