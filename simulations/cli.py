@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import signal
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -11,6 +10,7 @@ from typing import Annotated
 import typer
 
 from circuits.errors import CircuitError, InputError
+from simulations.ending import ending_politely
 
 app = typer.Typer(
     name="manifold-circuit",
@@ -363,13 +363,12 @@ def cache(
 
 def main() -> None:
     """Run the command line: exit code 2 and one sentence on bad input, 130 on an interrupt."""
-    # Ended politely, a command ends its programs and removes its temporary files, as on Ctrl-C.
-    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # file names may be any bytes
     try:
-        app()
+        with ending_politely():
+            app()
     except CircuitError as error:
         print(f"manifold-circuit: {error}", file=sys.stderr)
         sys.exit(2)

@@ -7,7 +7,6 @@ import json
 import os
 import re
 import shlex
-import signal
 import subprocess
 import sys
 import warnings
@@ -29,7 +28,7 @@ from simulations.experiments.experiment import SOLVERS
 def run(*arguments) -> SimpleNamespace:
     """A command in this process, which has imported already what a new one would import first."""
     out, err, code = io.StringIO(), io.StringIO(), 0
-    before = signal.getsignal(signal.SIGTERM), sys.argv
+    before = sys.argv
     sys.argv = ["manifold-circuit", *map(str, arguments)]
     try:
         with redirect_stdout(out), redirect_stderr(err), warnings.catch_warnings():
@@ -38,8 +37,7 @@ def run(*arguments) -> SimpleNamespace:
     except SystemExit as end:
         code = end.code or 0
     finally:
-        signal.signal(signal.SIGTERM, before[0])
-        sys.argv = before[1]
+        sys.argv = before
     return SimpleNamespace(returncode=code, stdout=out.getvalue(), stderr=err.getvalue())
 
 

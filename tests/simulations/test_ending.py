@@ -1,0 +1,58 @@
+"""Commands end when they are asked to, wherever Python is at that moment."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+
+import pytest
+
+BUSY_DESTRUCTOR = """
+import sys, time
+from simulations.ending import ending_politely
+
+class Slow:
+    def __del__(self):
+        end = time.monotonic() + 0.3
+        while time.monotonic() < end:
+            pass
+
+with ending_politely():
+    try:
+        print("ready", flush=True)
+        end = time.monotonic() + 60
+        while time.monotonic() < end:
+            Slow()
+    finally:
+        print("tidied up", flush=True)
+"""
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, -2)])
+def test_an_end_that_a_destructor_swallows_is_asked_for_again(number, code):
+    """Almost all of the time is spent where Python can only report an exception."""
+    command = [sys.executable, "-c", BUSY_DESTRUCTOR]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout.readline() == "ready\n"
+        process.send_signal(number)
+        out, complaint = process.communicate(timeout=30)
+    assert process.returncode == code
+    assert out == "tidied up\n"
+    assert "Exception ignored" not in complaint
+
+
+def test_other_faults_in_destructors_are_reported_as_ever():
+    code = """
+from simulations.ending import ending_politely
+class Bad:
+    def __del__(self):
+        raise ValueError("seen")
+with ending_politely():
+    Bad()
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0
+    assert "ValueError: seen" in done.stderr
