@@ -4,6 +4,7 @@ and carry the state from one call to the next."""
 from __future__ import annotations
 
 import math
+import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -13,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from circuits import rules
-from circuits.dataset import Stream, make_dataset, warn_if_unsettled
+from circuits.dataset import Stream, make_dataset, warn_if_unsettled, warn_of_run
 from circuits.errors import CircuitError, DivergenceError, InputError, ParameterError, shown
 from circuits.lift import FloatArray, SphereLift, as_labels, as_points, distinct_rows
 from circuits.model import CircuitModel
@@ -70,6 +71,8 @@ class Circuit(ABC):
         )
         """Slope of dh/dt with respect to its net input."""
         self._state: CircuitState | None = None
+        self._turn = threading.RLock()
+        """Whoever presents something, or looks at the state, is alone with the circuit."""
         if tile_centers is not None:
             centers = as_points(tile_centers, lift.n_coordinates)
             if len(centers) != parameters.n_tiles:
@@ -78,6 +81,13 @@ class Circuit(ABC):
                     f"got {len(centers)}"
                 )
             self._state = self.seeded(lift(centers))
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_turn"}
+
+    def __setstate__(self, values: dict[str, Any]) -> None:
+        self.__dict__.update(values)
+        self._turn = threading.RLock()
 
     def __repr__(self) -> str:
         p, seen = self.parameters, self._state.learned if self._state is not None else 0
@@ -106,15 +116,18 @@ class Circuit(ABC):
     @property
     def state(self) -> CircuitState:
         """A copy of the circuit's state: weights, rates, and how much it has seen."""
-        if self._state is None:
-            raise InputError("the circuit has no state yet: run it, or give it tile_centers")
-        state = self._state.copy()
-        self._take_changes(state)
-        return state
+        with self._turn:
+            if self._state is None:
+                raise InputError("the circuit has no state yet: run it, or give it tile_centers")
+            state = self._state.copy()
+            self._take_changes(state)
+            return state
 
     @state.setter
     def state(self, state: CircuitState) -> None:
-        self._keep(checked_state(self, state))
+        checked = checked_state(self, state)
+        with self._turn:
+            self._keep(checked)
 
     def prepare(self, *, record: Iterable[str] = (), snapshot_every: int | None = None) -> bool:
         """Make ready what a run with these options needs; returns whether it had to compile.
@@ -157,11 +170,14 @@ class Circuit(ABC):
         points = as_points(points, self.lift.n_coordinates)
         z = as_labels(labels, len(points), self.parameters.n_readouts)
         x = self.lift(points)
-        with self._attempt(), reporting(progress, len(x), self.engine) as report:
-            state = self._start(x)
-            arrays = self._present(state, x, z, True, record, snapshot_every, report)
-        self._keep(state)
-        return make_dataset(self, Stream(points, z, record, snapshot_every), arrays, state)
+        with self._turn:
+            with self._attempt(), reporting(progress, len(x), self.engine) as report:
+                state = self._start(x)
+                arrays = self._present(state, x, z, True, record, snapshot_every, report)
+                # A caller may have made an error of the warning: then nothing has happened.
+                warn_of_run(z, arrays, self)
+            self._keep(state)
+            return make_dataset(self, Stream(points, z, record, snapshot_every), arrays, state)
 
     def run_stream(
         self, chunks: Iterable[Any], *, progress: bool | Progress = False
@@ -192,14 +208,15 @@ class Circuit(ABC):
 
     def _respond(self, points: ArrayLike, progress: bool | Progress) -> dict[str, FloatArray]:
         points = as_points(points, self.lift.n_coordinates)
-        before = self.state
         z = np.zeros((len(points), self.parameters.n_readouts))
-        with self._attempt(), reporting(progress, len(points), self.engine) as report:
-            state = before.copy()
-            arrays = self._present(state, self.lift(points), z, False, (), None, report)
-        before.shown = state.shown
-        self._keep(before)
-        warn_if_unsettled(arrays["change"], self)
+        with self._turn:
+            before = self.state
+            with self._attempt(), reporting(progress, len(points), self.engine) as report:
+                state = before.copy()
+                arrays = self._present(state, self.lift(points), z, False, (), None, report)
+                warn_if_unsettled(arrays["change"], self)
+            before.shown = state.shown
+            self._keep(before)
         return arrays
 
     @abstractmethod

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import importlib
+import os
 import signal
+import sys
 import threading
+import warnings
 from typing import Any
 
 _DOOR = threading.Lock()
@@ -17,7 +20,7 @@ def import_brian2() -> None:
     alone. Imported elsewhere it goes without: Ctrl-C is then what it was before.
     """
     if threading.current_thread() is threading.main_thread():
-        importlib.import_module("brian2")
+        _load()
         return
     with _DOOR:
         install, importing = signal.signal, threading.get_ident()
@@ -30,6 +33,21 @@ def import_brian2() -> None:
 
         signal.signal = spare  # type: ignore[assignment]
         try:
-            importlib.import_module("brian2")
+            _load()
         finally:
             signal.signal = install
+
+
+def _load() -> None:
+    """Import it so that neither warnings of its dependencies nor odd arguments stop it."""
+    if "brian2" in sys.modules:
+        return
+    arguments = sys.argv
+    # It logs them to a file, as UTF-8, which file names need not be.
+    sys.argv = [os.fsencode(word).decode(errors="backslashreplace") for word in arguments]
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            importlib.import_module("brian2")
+    finally:
+        sys.argv = arguments

@@ -105,13 +105,13 @@ class ManifoldCircuit(Circuit):
                 "a circuit whose network was changed by hand cannot be copied or pickled: make the "
                 "changes in a function given as extend=, or in the model"
             )
-        values = self.__dict__ | {"_engine": dict(self._engine.values_set)}
+        values = super().__getstate__() | {"_engine": dict(self._engine.values_set)}
         if self._state is not None:
             values["_state"] = self.state
         return values
 
     def __setstate__(self, values: dict[str, Any]) -> None:
         values_set = values.pop("_engine")
-        self.__dict__.update(values)
+        super().__setstate__(values)
         self._engine = make_engine(self.engine, self)
         self._engine.values_set = values_set

@@ -79,7 +79,7 @@ class Stream:
 def make_dataset(
     circuit: Circuit, stream: Stream, arrays: dict[str, FloatArray], state: CircuitState
 ) -> xr.Dataset:
-    """What happened in a run that ended in ``state``; warns if much of it had not settled."""
+    """What happened in a run that ended in ``state``."""
     import xarray as xr
 
     count = len(stream.points)
@@ -101,9 +101,6 @@ def make_dataset(
         shown = np.arange(count)
         kept = shown[(first + shown + 1) % stream.snapshot_every == 0]
         data["snapshot_presentation"] = (("snapshot",), kept)
-    warn_if_unsettled(arrays["change"], circuit)
-    lost = int((stream.labels.any(axis=1) & ~data["covered"][1]).sum())
-    _warn_if_lost(lost, int(stream.labels.any(axis=1).sum()), circuit)
     attributes = {
         "engine": circuit.engine,
         "parameters": json.dumps(circuit.parameters.as_dict()),
@@ -115,7 +112,7 @@ def make_dataset(
         "first_presentation": first,
         "unsettled_share": float((arrays["change"] > SETTLED_CHANGE).mean()),
         "uncovered_share": float((~data["covered"][1]).mean()),
-        "lost_labels": lost,
+        "lost_labels": _lost(stream.labels, arrays["h"]),
         "versions": json.dumps(versions()),
     }
     described = {
@@ -168,12 +165,20 @@ def warn_if_unsettled(change: FloatArray, circuit: Circuit) -> None:
         )
 
 
-def _warn_if_lost(lost: int, given: int, circuit: Circuit) -> None:
+def _lost(labels: FloatArray, h: FloatArray) -> int:
+    """How many labels came with points that no tile responded to."""
+    return int((labels.any(axis=1) & ~h.any(axis=1)).sum())
+
+
+def warn_of_run(labels: FloatArray, arrays: dict[str, FloatArray], circuit: Circuit) -> None:
+    """Warn, where a run was called, if much of it had not settled, or labels were lost."""
+    warn_if_unsettled(arrays["change"], circuit)
+    p, lost = circuit.parameters, _lost(labels, arrays["h"])
     if lost:
         warnings.warn(
-            f"{lost} of {given} labels came with points that no tile responded to, and taught "
-            f"nothing: raise tile_radius (now {circuit.parameters.tile_radius:g}) or n_tiles (now "
-            f"{circuit.parameters.n_tiles}), or give labels later",
+            f"{lost} of {int(labels.any(axis=1).sum())} labels came with points that no tile "
+            f"responded to, and taught nothing: raise tile_radius (now {p.tile_radius:g}) or "
+            f"n_tiles (now {p.n_tiles}), or give labels later",
             LostLabelWarning,
             stacklevel=4,
         )

@@ -86,8 +86,10 @@ def _require_length(path: Path) -> None:
 def _main(path: Path, seconds: int, memory: int) -> None:
     """What the process does: read everything, and write it to stdout."""
     # The kernel keeps these, whatever HDF5 does, and also if nobody waits any more.
-    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
-    resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+    for what, most in ((resource.RLIMIT_CPU, seconds), (resource.RLIMIT_AS, memory)):
+        _, hard = resource.getrlimit(what)
+        if hard == resource.RLIM_INFINITY or most < hard:  # the user's own may be narrower
+            resource.setrlimit(what, (most, most))
     try:
         content = _packed(path)
     except Exception as error:  # whatever a file of any content makes a reader raise

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -22,7 +23,8 @@ def reporting(progress: bool | Progress, total: int, title: str) -> Iterator[Cal
     elif progress:
         from tqdm import tqdm
 
-        with tqdm(total=total, desc=title, unit="pt", mininterval=0.2) as bar:
+        closed = sys.stderr is None
+        with tqdm(total=total, desc=title, unit="pt", mininterval=0.2, disable=closed) as bar:
 
             def update(done: int) -> None:
                 bar.update(done - bar.n)

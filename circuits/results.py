@@ -13,6 +13,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 from pathlib import Path
 
 import xarray as xr
@@ -159,13 +160,15 @@ def set_aside(path: Path) -> Path:
         kept = path.with_name(f"{path.name}.set-aside-{number}")
     try:
         path.rename(kept)
+    except FileNotFoundError:
+        return kept  # another command was quicker
     except OSError as error:
         raise FileError(
             f"{shown_path(path)} is damaged and cannot be renamed: {error.strerror or error}"
         ) from None
     now = shown_path(kept.name)
     print(
-        f"manifold-circuit: {shown_path(path)} is not a whole result and is kept as {now}",
+        f"manifold-circuit: {shown_path(path)} is damaged or of another version: kept as {now}",
         file=sys.stderr,
     )
     return kept
@@ -178,8 +181,13 @@ def _same(path: Path, source: Path) -> bool:
         return False
 
 
+PACKAGES = ("circuits", "simulations", "analysis")
+
+
+@lru_cache
 def code_revision() -> str:
-    """The commit this code is at, with "+" if it was changed, or "unknown" outside a checkout."""
+    """The commit this code is at; where it was changed since, or is no checkout, also a digest of
+    the code itself."""
     here = Path(__file__).parent
 
     def git(*arguments: str) -> str:
@@ -187,8 +195,19 @@ def code_revision() -> str:
         return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
 
     try:
-        packages = [f":/{name}" for name in ("circuits", "simulations", "analysis")]
-        changed = git("status", "--porcelain", "--untracked-files=no", "--", *packages)
-        return git("rev-parse", "--short=12", "HEAD") + ("+" if changed else "")
+        paths = [f":/{name}" for name in PACKAGES]
+        changed = git("status", "--porcelain", "--", *paths)
+        revision = git("rev-parse", "--short=12", "HEAD")
     except (OSError, subprocess.CalledProcessError):
-        return "unknown"
+        return f"unversioned {_code_digest()}"
+    return f"{revision}+{_code_digest()}" if changed else revision
+
+
+def _code_digest() -> str:
+    """A digest of the modules and templates of the packages."""
+    root, digest = Path(__file__).parents[1], hashlib.sha256()
+    for package in PACKAGES:
+        for path in sorted((root / package).rglob("*")):
+            if path.is_file() and "__pycache__" not in path.parts:
+                digest.update(path.relative_to(root).as_posix().encode() + path.read_bytes())
+    return digest.hexdigest()[:12]

@@ -261,6 +261,9 @@ def report(
 
     Example: manifold-circuit report results/reproduce
     """
+    from circuits.brian import import_brian2
+
+    import_brian2()
     from analysis.page import write_report
 
     print(f"wrote {write_report(directory, out)}")
@@ -277,6 +280,9 @@ def describe(
 
     Example: manifold-circuit describe --set n_tiles=200 --set n_interneurons=8
     """
+    from circuits.brian import import_brian2
+
+    import_brian2()
     from analysis.describe import tables, to_latex, to_markdown
     from circuits import CircuitParameters, ManifoldCircuit, files
     from simulations.datasets import MOONS_LIFT

@@ -101,7 +101,7 @@ def _rows(text: str) -> tuple[list[int], list[list[str]], str]:
     # Not ``splitlines``, which also breaks lines where no editor does.
     all_lines = text.split("\n")
     first = next((line for line in all_lines if line.strip()), "")
-    outside_quotes = re.sub(r'"[^"]*"', "", first)
+    outside_quotes = re.sub(r'"[^"]*"', "x", first).strip()  # not by what a line merely ends in
     separator = next((mark for mark in ";\t" if mark in outside_quotes), ",")
     lines, rows = [], []
     for count, line in enumerate(all_lines, start=1):

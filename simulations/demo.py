@@ -14,10 +14,10 @@ from simulations.experiments import two_moons
 def run_demo(engine: str, seed: int, out: Path) -> None:
     """Run the circuit and the reference, save result and figure, print how well it went."""
     files.require_folder(out)
-    target = out / "two-moons.nc"
-    results.make_way(target, "demo")
     stream = two_moons.make_stream(two_moons.Settings(), seed)
     circuit = ManifoldCircuit(stream.parameters, stream.lift, engine)
+    target = out / "two-moons.nc"
+    results.make_way(target, "demo")
     print(f"preparing engine {circuit.engine}", file=sys.stderr)
     started = time.perf_counter()
     compiled = circuit.prepare(snapshot_every=1)

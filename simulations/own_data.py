@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
+import os
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -88,7 +90,9 @@ def target_for(path: Path, out: Path) -> Path:
 
 
 def _kind(path: Path) -> str:
-    return f"data {shown_path(path.name)}"
+    """Files of one name in other folders are others."""
+    folder = hashlib.sha256(os.fsencode(path.resolve().parent)).hexdigest()[:8]
+    return f"data {shown_path(path.name)} of folder {folder}"
 
 
 def run_file(path: Path, stream: OwnStream, engine: str, out: Path) -> None:
@@ -99,7 +103,9 @@ def run_file(path: Path, stream: OwnStream, engine: str, out: Path) -> None:
     every = snapshot_interval(stream)
     result = circuit.run(stream.points, stream.labels, snapshot_every=every, progress=True)
     result = annotate(result, stream).assign_attrs(
-        experiment=_kind(path), kind=_kind(path), code=results.code_revision()
+        experiment=f"data {shown_path(path.name)}",
+        kind=_kind(path),
+        code=results.code_revision(),
     )
     saved = results.save(result, target)
     p = stream.parameters

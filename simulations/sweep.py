@@ -10,12 +10,12 @@ from __future__ import annotations
 import json
 import os
 import signal
+import sys
 import threading
 import time
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -152,8 +152,17 @@ def run_experiment(
     done = finished(out, config, seeds)
     if done:
         print(f"{config.experiment}: {len(done)} of {len(seeds)} runs were finished before")
+    older = sum(job_path(out, config.experiment, seed).exists() for seed in set(seeds) - {*done})
+    if older:
+        print(f"{config.experiment}: {older} runs of other settings or other code are replaced")
     todo = [Job(config.as_dict(), seed) for seed in seeds if seed not in done]
-    with tqdm(total=len(seeds), initial=len(done), desc=config.experiment, unit="run") as bar:
+    with tqdm(
+        total=len(seeds),
+        initial=len(done),
+        desc=config.experiment,
+        unit="run",
+        disable=sys.stderr is None,
+    ) as bar:
         for dataset in compute(todo, jobs, scheduler, bar.set_postfix_str):
             results.save(dataset, job_path(out, config.experiment, dataset.attrs["seed"]))
             bar.update()
@@ -181,34 +190,31 @@ def compute(
         from joblib import Parallel, delayed
 
         parallel = Parallel(
-            n_jobs=jobs, return_as="generator_unordered", pre_dispatch="2*n_jobs", batch_size=1
+            n_jobs=jobs,
+            return_as="generator_unordered",
+            pre_dispatch="2*n_jobs",
+            batch_size=1,
+            initializer=_follow,
+            initargs=(os.getpid(),),
         )
-        yield from parallel(delayed(_run_in_worker)(job, os.getpid()) for job in todo)
+        yield from parallel(delayed(run_job)(job) for job in todo)
 
 
-def _run_in_worker(job: Job, parent: int) -> xr.Dataset:
-    """`run_job` in a process that ends when its parent is gone."""
-    _follow(parent)
-    return run_job(job)
-
-
-@lru_cache
 def _follow(parent: int) -> None:
-    """Watch the parent from now on: a worker whose parent was killed would wait for ever."""
+    """Let this worker end when its parent is gone, or is gone already: it would wait for ever."""
 
     def watch() -> None:
         while os.getppid() == parent:
             time.sleep(PARENT_SECONDS)
         os.kill(os.getpid(), signal.SIGKILL)
 
-    if os.getppid() == parent:
-        threading.Thread(target=watch, daemon=True, name="parent").start()
+    threading.Thread(target=watch, daemon=True, name="parent").start()
 
 
 def _on_cluster(todo: list[Job], address: str) -> Iterator[xr.Dataset]:
     """The same on a running Dask cluster; a job whose worker dies is given to another one."""
     try:
-        from distributed import Client, as_completed
+        from distributed import CancelledError, Client, as_completed
     except ImportError:
         raise InputError(
             "--scheduler needs dask.distributed: pip install 'manifold-circuit[cluster]'"
@@ -220,7 +226,16 @@ def _on_cluster(todo: list[Job], address: str) -> Iterator[xr.Dataset]:
     with client:
         futures = [client.submit(run_job, job, pure=False, retries=2) for job in todo]
         for future in as_completed(futures):
-            yield future.result()
+            try:
+                found = future.result()
+            except CircuitError:
+                raise
+            except (OSError, CancelledError) as error:
+                raise InputError(
+                    f"the Dask cluster at {address} is gone ({type(error).__name__}): what was "
+                    "finished is kept, and the same command goes on from there"
+                ) from None
+            yield found
             future.release()
 
 
@@ -262,8 +277,10 @@ def rerun(path: Path, out: Path) -> tuple[Path, float]:
         raise InputError(f"{path} holds no variables: there is nothing to compare a re-run with")
     job = _job_of(path, old)
     target = job_path(out, job.config["experiment"], job.seed)
-    results.make_way(target, f"run {job.config['experiment']}", path)
     files.require_folder(target.parent)
+    results.make_way(target, f"run {job.config['experiment']}", path)
+    if target.exists() and results.load(target).attrs.get("config") != old.attrs["config"]:
+        raise InputError(f"{target} holds a run of other settings: give another --out")
     new = run_job(job)
     return results.save(new, target), _largest_difference(old, new)
 

@@ -212,6 +212,19 @@ def test_labels_that_teach_nothing_are_counted(solver):
 
 
 @pytest.mark.parametrize("solver", ["numpy", "cpp_standalone", "reference"])
+def test_a_warning_that_is_an_error_leaves_the_circuit_as_it_was(solver):
+    points, _, _ = moons(60)
+    circuit = make_circuit(solver, CircuitParameters(), LIFT)
+    circuit.run(points)
+    before = circuit.state
+    with pytest.raises(LostLabelWarning):  # the tests make errors of warnings
+        circuit.run([[2.0, 2.0], points[0]], [1, 0])
+    after = circuit.state
+    for name in ("W", "b", "w", "h", "u", "V", "learned", "shown"):
+        assert np.array_equal(getattr(after, name), getattr(before, name)), name
+
+
+@pytest.mark.parametrize("solver", ["numpy", "cpp_standalone", "reference"])
 def test_what_carries_over_wakes_up_after_a_long_silence(solver):
     """From u = V = 0 inhibition would never start again, and h would grow without bound."""
     points, _, _ = moons(60)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -161,4 +163,57 @@ def test_places_are_given_to_results_of_one_kind_only(tmp_path, dataset, capsys)
         assert not path.exists()
         kept = path.with_name("a.nc.set-aside" + (f"-{number + 1}" if number else ""))
         assert kept.read_bytes() == b"damaged"
-        assert f"is kept as {kept.name}" in capsys.readouterr().err
+        assert f"kept as {kept.name}" in capsys.readouterr().err
+
+
+def test_limits_of_the_user_are_kept(tmp_path):
+    """Narrower ones than ours are no fault of the file."""
+    path = tmp_path / "foreign.nc"
+    xr.Dataset({"v": ("x", np.arange(4.0))}).to_netcdf(path, engine="h5netcdf")
+    code = f"""
+import resource
+from pathlib import Path
+resource.setrlimit(resource.RLIMIT_CPU, (50, 50))
+resource.setrlimit(resource.RLIMIT_AS, (4 * 10**9, 4 * 10**9))
+from circuits import results
+print(results.load(Path({str(path)!r}))["v"].values.tolist())
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stdout == "[0.0, 1.0, 2.0, 3.0]\n", done.stderr
+
+
+def test_code_that_was_changed_is_another(tmp_path):
+    """In a checkout with changes, and without any version control."""
+    root = Path(results.__file__).parents[1]
+    for package in results.PACKAGES:
+        shutil.copytree(root / package, tmp_path / package, ignore=shutil.ignore_patterns("__py*"))
+    ask = "from circuits.results import code_revision; print(code_revision())"
+
+    def revision():
+        command = [sys.executable, "-P", "-c", ask]
+        environment = {**os.environ, "PYTHONPATH": str(tmp_path), "PYTHONDONTWRITEBYTECODE": "1"}
+        environment |= {"GIT_CEILING_DIRECTORIES": str(tmp_path.parent)}
+        found = subprocess.run(
+            command, env=environment, capture_output=True, text=True, check=True, cwd=tmp_path
+        )
+        return found.stdout.strip()
+
+    first = revision()
+    assert first.startswith("unversioned ")
+    assert revision() == first
+    with (tmp_path / "circuits" / "rules.py").open("a") as file:
+        file.write("# changed")
+    changed = revision()
+    assert changed != first
+    git = ["git", "-c", "user.name=x", "-c", "user.email=x@x", "-C", str(tmp_path)]
+    for arguments in (["init", "-q"], ["add", "."], ["commit", "-qm", "x"]):
+        subprocess.run([*git, *arguments], check=True)
+    committed = revision()
+    assert re.fullmatch("[0-9a-f]{12}", committed)
+    with (tmp_path / "circuits" / "rules.py").open("a") as file:
+        file.write("# once more")
+    one = revision()
+    with (tmp_path / "circuits" / "rules.py").open("a") as file:
+        file.write("# and more")
+    assert len({committed, one, revision()}) == 3
+    assert one.startswith(f"{committed}+")

@@ -6,11 +6,15 @@ import json
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from circuits.engines import cache
+from simulations.experiments.experiment import make_circuit
+from tests.circuits.test_agreement import LIFT
+from tests.conftest import moons, small_circuit
 
 COMMON = """
 import json, signal, sys, threading, warnings
@@ -139,3 +143,21 @@ assert handlers == [signal.SIGUSR1]
 assert "brian2" in sys.modules
 """
     said_by(code, tmp_path / "builds")
+
+
+@pytest.mark.filterwarnings("ignore")  # of what does not settle, in whatever thread
+@pytest.mark.parametrize("engine", ["numpy", "cython", "cpp_standalone", "reference"])
+def test_one_circuit_in_several_threads_answers_to_one_after_the_other(engine):
+    parameters = small_circuit(tile_radius=1.0, steps_per_presentation=10)
+    points, _, labels = moons(60, seed=2, after=10)
+    circuit = make_circuit(engine, parameters, LIFT)
+    circuit.run(points, labels)
+    slices = [points[i : i + 7] for i in range(16)]
+    alone = [circuit.respond(part) for part in slices]
+    with ThreadPoolExecutor(4) as threads:
+        together = list(threads.map(circuit.respond, slices))
+    for found, expected in zip(together, alone, strict=True):
+        assert (found == expected).all()  # the same computation from the same state
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(circuit.run, slices))
+    assert circuit.state.learned == 60 + 16 * 7

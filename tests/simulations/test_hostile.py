@@ -509,3 +509,31 @@ def test_a_working_directory_that_takes_no_files_is_named():
     assert process.returncode == 2
     assert err.startswith("manifold-circuit: cannot write to results/demo: ")
     assert err.count("\n") == 1
+
+
+def test_arguments_that_are_not_utf8_do_not_stop_brian2(tmp_path):
+    """Which logs them."""
+    out = os.fsencode(tmp_path) + b"/caf\xe9"
+    done = subprocess.run(
+        [sys.executable, "-m", "simulations", "describe", "--out", out],
+        capture_output=True,
+        cwd=ROOT,
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert (Path(os.fsdecode(out)) / "model.md").exists()
+    assert b"Traceback" not in done.stderr
+
+
+def test_a_closed_stderr_stops_nothing(tmp_path):
+    np.savetxt(tmp_path / "a.csv", np.random.default_rng(0).uniform(0, 1, (30, 2)), delimiter=",")
+    command = f"{sys.executable} -m simulations run --data {tmp_path}/a.csv --out {tmp_path}/out"
+    done = subprocess.run(
+        ["sh", "-c", f"{command} --engine exact --set n_tiles=5 2>&-"],
+        cwd=ROOT,
+        capture_output=True,
+        check=False,
+    )
+    assert done.returncode == 0
+    assert results.is_whole(tmp_path / "out" / "a.nc")

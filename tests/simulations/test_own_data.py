@@ -243,3 +243,8 @@ def test_snapshots_of_many_wide_points_are_fewer(path):
     every = own_data.snapshot_interval(wide)
     # 40 tiles with 785 + 1 + 1 weights each, of 8 bytes.
     assert 5000 / every * 40 * 787 * 8 <= 2**28 < 5000 / (every - 1) * 40 * 787 * 8
+
+
+def test_a_tab_at_the_end_of_every_line_does_not_separate(path):
+    path.write_text("".join(f"{x},{y}\t\n" for x, y in POINTS))
+    assert (load_points(path).points == POINTS).all()

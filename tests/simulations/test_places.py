@@ -16,7 +16,8 @@ pytestmark = pytest.mark.filterwarnings("ignore::circuits.errors.LostLabelWarnin
 
 
 def kinds(folder):
-    return {path.name: results.kind_of(path) for path in sorted(folder.glob("*.nc"))}
+    found = {path.name: results.kind_of(path) for path in sorted(folder.glob("*.nc"))}
+    return {name: kind and kind.partition(" of folder ")[0] for name, kind in found.items()}
 
 
 @pytest.fixture
@@ -49,6 +50,20 @@ def test_files_that_differ_in_their_suffix_have_results_of_their_own(here):
     expected = {"a.nc": "data a.csv", "a.npy.nc": "data a.npy", "a.npz.nc": "data a.npz"}
     assert kinds(here / "out") == expected
     assert (results.load(here / "out" / "a.npy.nc")["points"].values == POINTS[::-1]).all()
+
+
+def test_files_of_one_name_in_two_folders_have_results_of_their_own(here):
+    for i, folder in enumerate(("one", "two", "three")):
+        (here / folder).mkdir()
+        np.savetxt(here / folder / "a.csv", POINTS + i, delimiter=",")
+    for folder in ("one", "two", "one"):
+        done("run", "--data", f"{folder}/a.csv", "--out", "out", *OWN)
+    assert kinds(here / "out") == {"a.csv.nc": "data a.csv", "a.nc": "data a.csv"}
+    for name, i in (("a.nc", 0), ("a.csv.nc", 1)):
+        assert np.abs(results.load(here / "out" / name)["points"].values - POINTS - i).max() < 1e-12
+    refused = run("run", "--data", "three/a.csv", "--out", "out", *OWN)
+    assert refused.returncode == 2
+    assert "is not a result of three/a.csv and is not written over" in refused.stderr
 
 
 def test_a_file_that_is_named_as_an_experiment(here):

@@ -112,7 +112,7 @@ def test_what_is_not_a_whole_run_is_set_aside_and_made_again(tmp_path, capsys, s
     SPOILED[spoil](path)
     merged, _ = sweep.run_experiment(config(), [0, 1], tmp_path)
     said = capsys.readouterr()
-    assert f"{path} is not a whole result and is kept as seed-00001.nc.set-aside" in said.err
+    assert f"{path} is damaged or of another version: kept as seed-00001.nc.set-aside" in said.err
     assert "1 of 2 runs were finished before" in said.out
     assert files(tmp_path)[-1] == "seed-00001.nc.set-aside"
     assert results.is_whole(path)

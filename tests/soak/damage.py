@@ -75,7 +75,7 @@ def damaged_results(count: int, folder: Path, seed: int = 0) -> Row:
             kept = path.with_name(f"{path.name}.set-aside")
             if not kept.exists() or kept.read_bytes() != fault:
                 row.lose(f"{path.name} was not kept")
-            elif f"{path} is not a whole result" not in words.getvalue():
+            elif f"{path} is damaged or of another version" not in words.getvalue():
                 row.hush(f"{path.name} was set aside in silence")
             kept.unlink(missing_ok=True)
             if not all(map(results.is_whole, [path, folder / f"{NAME}.nc"])):
