@@ -101,8 +101,14 @@ def _rows(text: str) -> tuple[list[int], list[list[str]], str]:
     # Not ``splitlines``, which also breaks lines where no editor does.
     all_lines = text.split("\n")
     first = next((line for line in all_lines if line.strip()), "")
-    outside_quotes = re.sub(r'"[^"]*"', "x", first).strip()  # not by what a line merely ends in
+    outside_quotes = re.sub(r'"[^"]*"', "x", first)
     separator = next((mark for mark in ";\t" if mark in outside_quotes), ",")
+    between = separator in outside_quotes.rstrip(f" {separator}")
+    if separator != "," and "," in outside_quotes and not between:
+        raise InputError(
+            f"line {all_lines.index(first) + 1} has commas and ends in {separator!r}, so that "
+            "either may separate: remove what the lines end in"
+        )
     lines, rows = [], []
     for count, line in enumerate(all_lines, start=1):
         cells = _quoted(line, count, separator) if '"' in line else line.split(separator)

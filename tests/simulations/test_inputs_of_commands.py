@@ -354,7 +354,7 @@ def test_what_was_written_is_read(
 
     rows = [[repr(value) for value in row] for row in values]
     # In one column nothing tells a decimal comma from a separator.
-    if comma and separator != "," and (trailing or len(rows[0]) > 1):
+    if comma and separator != "," and len(rows[0]) > 1:
         rows = [[text.replace(".", ",") for text in row] for row in rows]
     if header:
         rows = [[f"x{i}, y" if quotes else f"x{i}" for i in range(len(rows[0]))], *rows]

@@ -245,6 +245,11 @@ def test_snapshots_of_many_wide_points_are_fewer(path):
     assert 5000 / every * 40 * 787 * 8 <= 2**28 < 5000 / (every - 1) * 40 * 787 * 8
 
 
-def test_a_tab_at_the_end_of_every_line_does_not_separate(path):
-    path.write_text("".join(f"{x},{y}\t\n" for x, y in POINTS))
-    assert (load_points(path).points == POINTS).all()
+@pytest.mark.parametrize("mark", ["\t", ";"])
+def test_a_mark_that_only_ends_lines_leaves_doubt(path, mark):
+    """1,2 may be two numbers, or one with a decimal comma."""
+    path.write_text("".join(f"{x},{y}{mark}\n" for x, y in POINTS))
+    with pytest.raises(InputError, match="line 1 has commas and ends in"):
+        load_points(path)
+    path.write_text("".join(f"{x}{mark}\n" for x, _ in POINTS))
+    assert (load_points(path).points[:, 0] == POINTS[:, 0]).all()
