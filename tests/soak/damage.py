@@ -52,7 +52,7 @@ def damaged_results(count: int, folder: Path, seed: int = 0) -> Row:
     words = io.StringIO()
     with redirect_stderr(words), redirect_stdout(words):
         expected, _ = sweep.run_experiment(config, SEEDS, folder)
-        for _ in range(count):
+        while row.tried < count:
             path = sweep.job_path(folder, NAME, rng.choice(SEEDS))
             if rng.random() < 0.1:
                 path = folder / f"{NAME}.nc"
