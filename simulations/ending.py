@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-AGAIN_SECONDS = 0.05
+AGAIN_SECONDS = 0.01
 """When an end that was swallowed is asked for again."""
 
 
