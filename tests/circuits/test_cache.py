@@ -212,23 +212,26 @@ def test_a_build_that_stops_working_is_made_again(filled_cache, monkeypatch, fat
     assert not run_once()
 
 
-def test_a_program_that_never_works_is_one_sentence(own_cache, monkeypatch):
+def compiling(content: bytes):
+    """What writes a program of some content instead of compiling one."""
+
     def compiled(folder: Path) -> None:
-        (folder / "main").write_bytes(b"\0")
+        (folder / "main").write_bytes(content)
         (folder / "main").chmod(0o755)
 
-    monkeypatch.setattr(standalone, "compile_program", compiled)
+    return compiled
+
+
+def test_a_program_that_never_works_is_one_sentence(own_cache, monkeypatch):
+    monkeypatch.setattr(standalone, "compile_program", compiling(b"\0"))
     with pytest.raises(EngineError, match=r"cannot be started \(Exec format error\)"):
         run_once()
 
 
 @pytest.mark.parametrize("said", ["half way", "nan", "-1", r"\0377\0376", ""])
 def test_a_program_that_says_something_else_is_reported(own_cache, monkeypatch, said):
-    def compiled(folder: Path) -> None:
-        (folder / "main").write_text(f"#!/bin/sh\necho '{said}'\nexec sleep 1000\n")
-        (folder / "main").chmod(0o755)
-
-    monkeypatch.setattr(standalone, "compile_program", compiled)
+    script = f"#!/bin/sh\necho '{said}'\nexec sleep 1000\n"
+    monkeypatch.setattr(standalone, "compile_program", compiling(script.encode()))
     with pytest.raises(EngineError, match=r"the compiled circuit said '.*' instead of how far"):
         run_once()
 

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from circuits import CircuitParameters, ManifoldCircuit, ReferenceCircuit, SphereLift
 from circuits.checks import as_count, as_number
-from circuits.errors import CircuitError, InputError, ParameterError, listed, shown, shown_path
+from circuits.errors import InputError, ParameterError, listed, shown, shown_path
 from circuits.lift import as_labels, as_points, tile_radius_for
 from circuits.measures import (
     accuracy,
@@ -30,6 +30,7 @@ from circuits.measures import (
     tile_positions,
 )
 from tests.conftest import small_circuit
+from tests.refusing import refused, table
 
 LIFT = SphereLift(center=(0.0, 0.0), radius=2.0)
 POINTS = np.random.default_rng(0).uniform(-1, 1, (40, 2))
@@ -37,22 +38,6 @@ UNSETTLED = pytest.mark.filterwarnings(
     "ignore::circuits.errors.UnsettledWarning", "ignore::circuits.errors.LostLabelWarning"
 )
 HUGE_TEXT = "x" * 10**7
-
-
-def table(names, cases):
-    """A test's cases, told apart by types: values may be endless, or differ between processes."""
-    return pytest.mark.parametrize(names, cases, ids=lambda value: type(value).__name__)
-
-
-def refused(call, words: str | None = None, error: type[CircuitError] = CircuitError) -> str:
-    """The one sentence a call is refused with."""
-    with pytest.raises(error, match=words) as caught:
-        call()
-    message = str(caught.value)
-    assert "\n" not in message
-    assert 5 < len(message) < 300, message
-    message.encode()  # printable, whatever the value
-    return message
 
 
 # How messages show values

@@ -9,6 +9,7 @@ import pickle
 import subprocess
 import sys
 import zipfile
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -17,11 +18,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from circuits import CircuitParameters
-from circuits.errors import CircuitError, InputError, ParameterError
+from circuits.errors import InputError, ParameterError
 from simulations import baselines, datasets
 from simulations.changes import parse_changes
 from simulations.csv_table import number
 from simulations.own_files import OwnPoints, class_mapping, class_names, load_points
+from tests.refusing import refused as one_sentence
+from tests.refusing import table
 from tests.simulations.test_cli import run
 
 RNG = np.random.default_rng(0)
@@ -29,18 +32,8 @@ POINTS = RNG.uniform(-1, 1, (24, 2)).round(3)
 LABELS = np.resize([0, -1, 0, 1], 24)
 
 
-def refused(call, words: str | None = None, error: type[CircuitError] = CircuitError) -> None:
-    with pytest.raises(error, match=words) as caught:
-        call()
-    message = str(caught.value)
-    assert "\n" not in message
-    # A sentence, besides the name of a file in a folder of pytest's.
-    assert 5 < len(message) < 450, message
-    message.encode()
-
-
-def table(names, cases):
-    return pytest.mark.parametrize(names, cases, ids=lambda value: type(value).__name__)
+# A sentence, besides the name of a file in a folder of pytest's.
+refused = partial(one_sentence, most=450)
 
 
 # --set
