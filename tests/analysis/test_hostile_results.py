@@ -192,7 +192,9 @@ def test_snapshots_outside_the_stream_are_damage(value, moons):
 )
 def test_pictures_of_one_of_a_kind_are_drawn_or_refused(dim, moons):
     for name in ("fig1", "fig2", "answers", "settling", "phase", "learning", "tiles", "raster"):
-        shown_or_refused(moons.isel({dim: [0]}), name)
+        drawn = shown_or_refused(moons.isel({dim: [0]}), name)
+        # There is one readout anyway: that result is as it was.
+        assert drawn or dim != "readout", name
 
 
 def test_many_readouts_are_refused_where_the_parameters_say_one(moons):
