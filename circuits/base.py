@@ -298,7 +298,8 @@ class Circuit(ABC):
         W = self.model.masked("feedforward", np.tile(p.kappa * x, (p.n_tiles, 1)))
         state.W = np.where(new[:, None], W, state.W)
         state.b = np.where(new, p.kappa * math.sqrt(self.alpha), state.b)
-        state.w = np.where(new, 0.0, state.w)
+        if p.recycle:
+            state.w = np.where(new, 0.0, state.w)
         state.recruited = np.where(new, state.learned, state.recruited)
 
     def _present(

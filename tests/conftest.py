@@ -63,5 +63,13 @@ def small_circuit(**changes) -> CircuitParameters:
     )
 
 
+CONSTANT_GAIN = {"gain": "auto", "tau_h": "8 ms", "tau_u": "50 ms", "tau_V": "2 ms"}
+CONSTANT_GAIN |= {"steps_per_presentation": 200}
+"""Time constants with which most presentations settle under a constant gain."""
+
+FIRST_TILES = {"tiles": "first", "tile_radius": 0.4}
+"""Tiles on the first points, of a radius at which they cover the moons."""
+
+
 def differences(run, reference, names) -> dict[str, float]:
     return {name: float(np.abs(run[name].values - reference[name].values).max()) for name in names}

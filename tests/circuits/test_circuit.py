@@ -74,6 +74,7 @@ def test_every_solver_returns_the_same_data_set(solver):
         "b": {"tile": 6},
         "w": {"readout": 2, "tile": 6},
         "V": {"interneuron": 2, "tile": 6},
+        "recruited": {"tile": 6},
         "u_trace": {"presentation": 20, "step": 30, "interneuron": 2},
         "y_trace": {"presentation": 20, "step": 30, "readout": 2},
         "W_snapshots": {"snapshot": 3, "tile": 6, "input": 3},

@@ -453,7 +453,7 @@ def test_points_without_extent_have_no_tile_radius():
         ({"mu": [np.nan] * 10**5, "n_readouts": 10**5}, "mu must be finite|can be held"),
         ({"mu": ()}, "got 0 values for n_readouts=1"),
         ({"mu": HUGE_TEXT}, "mu must be one number"),
-        ({"gain": None}, "gain must be 'auto' or a finite number above 0, got None"),
+        ({"gain": None}, "gain must be 'control', 'auto' or a finite number above 0, got None"),
         ({"initial_weight": "some"}, "initial_weight must be 'auto'"),
         ({"readout_rate": True}, "readout_rate must be 'running_mean' or a number"),
         ({"readout": 3}, "readout must be 'clip' or 'tanh', got 3"),

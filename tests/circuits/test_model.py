@@ -35,12 +35,13 @@ MASKS = {
     "feedforward": [[1, 1, 1]] * 4 + [[0, 1, 1]] * 2,
     "classifier": [[1, 0, 1, 1, 1, 1]],
 }
+NO_LEARNING = ("answer", "load", "drive", "recruit", "measure", "restart")
 MODELS = {
     "delay": CircuitModel(delay="3 ms"),
     "V after the rates": CircuitModel(each_step=("sums", "rates", "lateral")),
     "masks": CircuitModel(connections=MASKS),
     "masks and delay": CircuitModel(connections=MASKS, delay="1 ms"),
-    "no learning": CircuitModel(each_presentation=("answer", "load", "restart", "drive")),
+    "no learning": CircuitModel(each_presentation=NO_LEARNING),
     "rules": CircuitModel(
         feedforward=OJA,
         readout=Rule("y = net/(1 + abs(net)) + z", lambda net, z, mu: net / (1 + abs(net)) + z),
@@ -140,8 +141,8 @@ def test_a_delayed_step_by_hand():
     state = circuit.state
     run = circuit.run([[0.6, 0.2]], record=("h", "u", "V"))
     a = float((state.W @ LIFT([[0.6, 0.2]])[0])[0] - circuit.alpha**0.5 * state.b[0])
-    gamma_h, gamma_u, gamma_V = circuit.gamma
-    h, u, V = (float(value.ravel()[0]) for value in rules.rest(1, 1, circuit.gain))
+    gamma_h, gamma_u, gamma_V = circuit.gamma(a)
+    h, u, V = 1.0, a**0.5, a**0.5  # at the scale of the drive
     h_past, u_past = h, u  # what is on its way when the presentation starts
     for step in range(3):
         inhibition, excitation = V * u_past, V * h_past

@@ -25,8 +25,9 @@ def test_objects_are_within_reach():
 
 
 def test_schedule_order():
-    """Sums before V before h and u; answer, record, learn, load, restart, new drive."""
-    circuit = ManifoldCircuit(small_circuit(), LIFT, "numpy")
+    """Sums before V before h and u; answer, record, learn, load, drive, recruit, measure, restart.
+    """
+    circuit = ManifoldCircuit(small_circuit(recycle=True), LIFT, "numpy")
     entries = circuit.network.scheduling_summary().entries
     place = {entry.name: position for position, entry in enumerate(entries)}
     stages = [
@@ -37,10 +38,20 @@ def test_schedule_order():
         {"classifier_summed_variable_net_post"},
         {"readout_answer"},
         {"feedforward_learn", "excitatory_learn", "classifier_learn"},
-        {"inputs_load"},
+        {"inputs_load", "excitatory_load"},
         {"readout_load"},
-        {"excitatory_restart", "inhibitory_restart", "lateral_restart"},
         {"feedforward_drive"},
+        {"excitatory_look"},
+        {f"pooling_summed_variable_{name}_post" for name in ("answering", "used")}
+        | {"competition_summed_variable_rank_post"},
+        {"excitatory_choose"},
+        {"excitatory_recruit"},
+        {"feedforward_recruit", "classifier_recruit"},
+        {"excitatory_look_again"},
+        {"pooling_summed_variable_power_post"},
+        {"gain_control_measure"},
+        {"excitatory_restart", "inhibitory_restart"},
+        {"lateral_restart"},
     ]
     for earlier, later in itertools.pairwise(stages):
         assert max(place[name] for name in earlier) < min(place[name] for name in later)

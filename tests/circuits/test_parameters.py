@@ -29,11 +29,17 @@ LIFT = SphereLift(center=(0.0, 0.0), radius=2.0)
         ({"readout_rate": 2.0}, "readout_rate.*from 0 to 1, got 2"),
         ({"readout_rate": "mean"}, "readout_rate.*running_mean.*got 'mean'"),
         ({"steps_per_presentation": 0}, "steps_per_presentation.*1, got 0"),
-        ({"tau_u": "2 ms"}, "tau_u and tau_V must differ, got 2 ms"),
+        ({"tau_u": "1 ms"}, "tau_u and tau_V must differ, got 1 ms"),
         ({"tau_h": 8}, "tau_h must be a time with a unit.*got 8"),
         ({"tau_h": "8 mV"}, "tau_h.*got '8 mV'"),
         ({"tau_V": "-2 ms"}, "tau_V must be greater than 0"),
-        ({"dt": "3 ms"}, "dt must not exceed tau_V=2 ms, got 3 ms"),
+        ({"gain": "none"}, "gain must be 'control', 'auto' or a finite number above 0"),
+        ({"tiles": "random"}, "tiles must be 'recruit' or 'first', got 'random'"),
+        ({"recruit_below": 1.0}, "recruit_below must be less than 1, got 1"),
+        ({"recruit_below": -0.1}, "recruit_below must be greater than or equal to 0"),
+        ({"readout_rule": "gated"}, "needs a constant readout_rate, such as 0.9"),
+        ({"recycle": True, "tiles": "first"}, "needs tiles='recruit', got tiles='first'"),
+        ({"dt": "3 ms"}, "dt must not exceed tau_V=1 ms, got 3 ms"),
         ({"gain": 0}, "gain.*above 0, got 0"),
         ({"colour": 1}, "there is no parameter 'colour'"),
     ],
@@ -62,7 +68,7 @@ def test_frozen_and_readable():
     with pytest.raises(Exception, match="frozen"):
         parameters.mu = 3.0
     assert "mu=5.0" in repr(parameters)
-    assert "tau_h='8 ms'" in repr(parameters)
+    assert "tau_h='2.5 ms'" in repr(parameters)
     assert eval(repr(parameters)) == parameters
     assert parameters.replace(mu=6.0).mu == 6.0
     assert CircuitParameters(mu=np.array([1.0, 2.0]), n_readouts=2).mu == (1.0, 2.0)
@@ -156,7 +162,7 @@ def test_circuits_that_cannot_be_made():
     with pytest.raises(EngineError, match="no engine 'gpu': use auto, cpp_standalone"):
         ManifoldCircuit(small_circuit(), LIFT, "gpu")
     with pytest.raises(InputError, match=r"6 tiles need.*only 2 in the first 3"):
-        ReferenceCircuit(small_circuit(), LIFT).run([[0, 0], [0, 0], [1, 0]])
+        ReferenceCircuit(small_circuit(tiles="first"), LIFT).run([[0, 0], [0, 0], [1, 0]])
     with pytest.raises(InputError, match="n_tiles=6 points, got 1"):
         ReferenceCircuit(small_circuit(), LIFT, tile_centers=[[0, 0]])
     with pytest.raises(InputError, match="no state yet"):
@@ -174,7 +180,8 @@ def test_circuits_that_cannot_be_made():
 @pytest.mark.filterwarnings("ignore::circuits.errors.UnsettledWarning")
 def test_tiles_start_on_the_first_distinct_points():
     points = np.array([[0, 0], [0, 0], [1, 0], [0, 1], [1, 0], [0.5, 0.5]], dtype=float)
-    circuit = ReferenceCircuit(small_circuit(n_tiles=3, learning_rate=0, tile_radius=0.9), LIFT)
+    fixed = small_circuit(n_tiles=3, learning_rate=0, tile_radius=0.9, tiles="first")
+    circuit = ReferenceCircuit(fixed, LIFT)
     run = circuit.run(points)
     kappa = 2 / 3
     assert np.abs(run["W"].values - kappa * LIFT(points[[0, 2, 3]])).max() == 0

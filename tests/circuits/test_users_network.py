@@ -228,7 +228,9 @@ def test_poisson_group(engine, watched):
 def test_own_synapses_to_an_own_group(engine, watched, traces):
     # The sum is taken in the slot "groups" before the rates move: it sees the step before.
     before = np.vstack([np.zeros(6), traces["h"][:-1]])
-    before[::STEPS] = rules.rest(6, 2, 1.0)[0]
+    recruited = reference()["recruited"].values
+    in_use = (recruited >= 0) & (recruited <= np.arange(30)[:, None])
+    before[::STEPS] = in_use * rules.rest(6, 2, None)[0]
     weights = 0.1 * np.outer(np.arange(1, 7), np.arange(1, 4))
     expected = (before @ weights).sum(axis=0)
     assert np.abs(np.asarray(watched(engine).sums.total) / expected - 1).max() <= CLOSE
@@ -275,7 +277,7 @@ def test_run_regularly_on_a_group_of_the_circuit(engine):
     circuit = ManifoldCircuit(PARAMETERS, LIFT, engine, extend=extend)
     expected = reference(CircuitModel(excitatory=Rule(rules.EXCITATORY.brian2, halve)))
     assert_close(in_two_parts(circuit), expected)
-    assert np.abs(expected["h"].values - reference()["h"].values).max() > 1e-3
+    assert np.abs(expected["h"].values - reference()["h"].values).max() > 1e4 * CLOSE
 
 
 def test_code_runner_and_a_rule_switched_off(engine):
@@ -324,7 +326,7 @@ def test_recurrent_synapses_among_tiles(engine):
     """Each tile is driven by its neighbour: the model leaves room, a user's synapses fill it."""
     model = CircuitModel(
         excitatory="""
-        dh/dt = gain*(drive - sqrt_alpha*b - inhibition)/tau_h + neighbours/(10*ms) : 1
+        dh/dt = gain*(a - inhibition)/tau_h + neighbours/(10*ms) : 1
         neighbours : 1
         """
     )
