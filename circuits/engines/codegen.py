@@ -26,6 +26,7 @@ from brian2.devices.device import Device
 from brian2.monitors.spikemonitor import EventMonitor
 from brian2.synapses.synapses import SynapticPathway
 
+from circuits.engines.fusing import Passes, find_passes
 from circuits.errors import EngineError
 
 # `brian2.devices.device` as an attribute is the current device, not the module of that name.
@@ -176,6 +177,8 @@ class CircuitDevice(CPPStandaloneDevice):  # type: ignore[misc]
         _, lines = next(args for func, args in reversed(self.main_queue) if func == "run_network")
         call = next(i for i, line in enumerate(lines) if f"{network.name}.run(" in line)
         lines[call] = lines[call].replace("run(1.0,", f"run({DURATION},")
+        for passes in find_passes(network):
+            self._fuse(passes, lines)
         writer = self.writer = CPPWriter(str(directory))
         self.write_static_arrays(str(directory))
         self.generate_objects_source(
@@ -193,6 +196,16 @@ class CircuitDevice(CPPStandaloneDevice):  # type: ignore[misc]
         self.generate_run_source(writer)
         self.copy_source_files(writer, str(directory))
         (directory / "main.cc").write_text(self._single_unit(directory), encoding="utf-8")
+
+    def _fuse(self, passes: Passes, lines: list[str]) -> None:
+        """Call one function instead of those of several passes."""
+        names = [item.name for item in passes.replaced]
+        calls = [next(line for line in lines if f"_run_{name})" in line) for name in names]
+        lines[lines.index(calls[-1])] = calls[-1].replace(names[-1], passes.fused().name)
+        for name, call in zip(names[:-1], calls[:-1], strict=True):
+            lines.remove(call)
+        for name in names:
+            del self.code_objects[name]
 
     def _single_unit(self, directory: Path) -> str:
         """All sources as one: headers are read and templates instantiated once.
