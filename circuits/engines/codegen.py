@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
@@ -177,18 +177,25 @@ class CircuitDevice(CPPStandaloneDevice):  # type: ignore[misc]
         _, lines = next(args for func, args in reversed(self.main_queue) if func == "run_network")
         call = next(i for i, line in enumerate(lines) if f"{network.name}.run(" in line)
         lines[call] = lines[call].replace("run(1.0,", f"run({DURATION},")
+        streamed = recorded_columns(network)
+        lines[call:call] = [
+            f'{column}.open(results_dir + "{self.get_array_filename(variable)}");'
+            for column, variable in streamed.items()
+        ]
+        lines += [f"{column}.close();" for column in streamed]
         for passes in find_passes(network):
             self._fuse(passes, lines)
         writer = self.writer = CPPWriter(str(directory))
         self.write_static_arrays(str(directory))
-        self.generate_objects_source(
-            writer,
-            self.arange_arrays,
-            self.synapses,
-            self.static_array_specs,
-            self.networks,
-            self.timed_arrays,
-        )
+        with self._without(streamed.values()):
+            self.generate_objects_source(
+                writer,
+                self.arange_arrays,
+                self.synapses,
+                self.static_array_specs,
+                self.networks,
+                self.timed_arrays,
+            )
         self.generate_main_source(writer)
         self.generate_codeobj_source(writer)
         self.generate_network_source(writer, "unix")
@@ -196,6 +203,19 @@ class CircuitDevice(CPPStandaloneDevice):  # type: ignore[misc]
         self.generate_run_source(writer)
         self.copy_source_files(writer, str(directory))
         (directory / "main.cc").write_text(self._single_unit(directory), encoding="utf-8")
+
+    @contextmanager
+    def _without(self, streamed: Iterable[ArrayVariable]) -> Iterator[None]:
+        """Leave out the arrays that are written as they come, and held nowhere."""
+        gone = {id(variable) for variable in streamed}
+        names = ("arrays", "dynamic_arrays_2d")
+        whole = {name: getattr(self, name) for name in names}
+        try:
+            for name, arrays in whole.items():
+                setattr(self, name, {v: text for v, text in arrays.items() if id(v) not in gone})
+            yield
+        finally:
+            vars(self).update(whole)
 
     def _fuse(self, passes: Passes, lines: list[str]) -> None:
         """Call one function instead of those of several passes."""
@@ -253,6 +273,17 @@ class CircuitDevice(CPPStandaloneDevice):  # type: ignore[misc]
                 for name, monitor in monitors.items()
             },
         }
+
+
+def recorded_columns(network: Network) -> dict[str, ArrayVariable]:
+    """What state monitors record, by the C++ name of the table it goes to."""
+    acting = [item for item in network.sorted_objects if item.active and item._code_objects]
+    return {
+        f"_column_{name}_of_{item.codeobj.name}": item.variables[name]
+        for item in acting
+        if isinstance(item, StateMonitor)
+        for name in item.record_variables
+    }
 
 
 def pathways(network: Network) -> list[str]:
