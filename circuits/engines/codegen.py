@@ -165,6 +165,28 @@ class CircuitDevice(CPPStandaloneDevice):  # type: ignore[misc]
             network.run(
                 1 * second, report=REPORT, report_period=REPORT_PERIOD * second, namespace={}
             )
+        streamed = self._shape_run(network)
+        writer = self.writer = CPPWriter(str(directory))
+        self.write_static_arrays(str(directory))
+        with self._without(streamed):
+            self.generate_objects_source(
+                writer,
+                self.arange_arrays,
+                self.synapses,
+                self.static_array_specs,
+                self.networks,
+                self.timed_arrays,
+            )
+        self.generate_main_source(writer)
+        self.generate_codeobj_source(writer)
+        self.generate_network_source(writer, "unix")
+        self.generate_synapses_classes_source(writer)
+        self.generate_run_source(writer)
+        self.copy_source_files(writer, str(directory))
+        (directory / "main.cc").write_text(self._single_unit(directory), encoding="utf-8")
+
+    def _shape_run(self, network: Network) -> list[ArrayVariable]:
+        """Adapt what main() does with the network; returns what is written as it comes."""
         # Where the clocks stand is said when the program starts; here it would come in any order.
         hands = {
             self.arrays[clock.variables[of]] for clock in self.clocks for of in ("timestep", "t")
@@ -185,24 +207,7 @@ class CircuitDevice(CPPStandaloneDevice):  # type: ignore[misc]
         lines += [f"{column}.close();" for column in streamed]
         for passes in find_passes(network):
             self._fuse(passes, lines)
-        writer = self.writer = CPPWriter(str(directory))
-        self.write_static_arrays(str(directory))
-        with self._without(streamed.values()):
-            self.generate_objects_source(
-                writer,
-                self.arange_arrays,
-                self.synapses,
-                self.static_array_specs,
-                self.networks,
-                self.timed_arrays,
-            )
-        self.generate_main_source(writer)
-        self.generate_codeobj_source(writer)
-        self.generate_network_source(writer, "unix")
-        self.generate_synapses_classes_source(writer)
-        self.generate_run_source(writer)
-        self.copy_source_files(writer, str(directory))
-        (directory / "main.cc").write_text(self._single_unit(directory), encoding="utf-8")
+        return list(streamed.values())
 
     @contextmanager
     def _without(self, streamed: Iterable[ArrayVariable]) -> Iterator[None]:
@@ -215,14 +220,14 @@ class CircuitDevice(CPPStandaloneDevice):  # type: ignore[misc]
                 setattr(self, name, {v: text for v, text in arrays.items() if id(v) not in gone})
             yield
         finally:
-            vars(self).update(whole)
+            self.arrays, self.dynamic_arrays_2d = whole.values()
 
     def _fuse(self, passes: Passes, lines: list[str]) -> None:
         """Call one function instead of those of several passes."""
         names = [item.name for item in passes.replaced]
         calls = [next(line for line in lines if f"_run_{name})" in line) for name in names]
         lines[lines.index(calls[-1])] = calls[-1].replace(names[-1], passes.fused().name)
-        for name, call in zip(names[:-1], calls[:-1], strict=True):
+        for call in calls[:-1]:
             lines.remove(call)
         for name in names:
             del self.code_objects[name]

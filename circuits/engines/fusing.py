@@ -90,15 +90,16 @@ def _are_independent(passes: Passes) -> bool:
     variables = passes.update.group.variables
     targets = [item.target_var for item in passes.sums]
     code = [*(str(item.expression) for item in passes.sums), passes.update.abstract_code]
-    read = [variables[name] for name in get_identifiers_recursively(code, variables)
-            if name in variables]
+    read = [
+        variables[name]
+        for name in get_identifiers_recursively(code, variables)
+        if name in variables
+    ]
     used = [value for item in passes.replaced for value in item.variables.values()]
     return (
         # A sum is complete only after the last synapse.
         len({id(target) for target in targets}) == len(targets)
         and not any(target is value for target in targets for value in read)
-        # What all synapses share moves before the first of them.
-        and not any(variables[name].scalar for name in passes.update.group.equations.diff_eq_names)
         # Random numbers come in the order of the synapses.
         and all(value.stateless for value in used if isinstance(value, Function))
     )
