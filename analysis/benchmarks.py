@@ -17,6 +17,7 @@ NAMES = {
     "reference": "NumPy reference",
     "cython": "Brian2 Cython",
     "numpy": "Brian2 NumPy",
+    "annarchy": "ANNarchy",
 }
 AXES = {"m": "tiles m", "k": "interneurons k", "T": "presentations T"}
 
@@ -41,11 +42,11 @@ def _bars(results: dict[str, Any], ax: Any) -> None:
     width = 0.8 / len(engines)
     for place, engine in enumerate(engines):
         x = np.arange(len(sizes)) + (place - (len(engines) - 1) / 2) * width
-        cost = [found["us_per_step"][engine] for found in sizes.values()]
+        cost = [found["us_per_step"].get(engine, np.nan) for found in sizes.values()]
         bars = ax.bar(x, cost, width * 0.92, label=NAMES[engine])
         ax.bar_label(
             bars,
-            [f"{value:#.2g}".rstrip(".") if value < 100 else f"{value:.0f}" for value in cost],
+            [_short(value) for value in cost],
             fontsize=6,
             padding=1,
         )
@@ -54,6 +55,12 @@ def _bars(results: dict[str, Any], ax: Any) -> None:
     ax.set_title("Cost of a step (median, log scale)")
     ax.margins(y=0.15)
     ax.legend(ncols=3, loc="upper left", bbox_to_anchor=(0, -0.17))
+
+
+def _short(value: float) -> str:
+    if np.isnan(value):
+        return ""
+    return f"{value:#.2g}".rstrip(".") if value < 100 else f"{value:.0f}"
 
 
 def _scaling(name: str, found: dict[str, Any], ax: Any) -> None:

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -29,14 +29,19 @@ from circuits.engines import ENGINES, cache, compiler
 from circuits.engines.scratch import scratch_folder
 from circuits.errors import EngineError
 from circuits.state import Task
+from simulations import peers
 from simulations.datasets import MOONS_LIFT, two_moons
 from simulations.experiments.experiment import SOLVERS, make_circuit
 
 SIZES = ((40, 4), (200, 8), (200, 1), (1000, 8))
 STEPS = 200
+"""Steps per presentation, as in the paper, where a step is what is timed."""
+MOONS = 2000
+"""Presentations of two moons, and of most timings."""
+PEER_SIZES = SIZES[:2]
 # Presentations per timing. Brian2's Python loop is timed as the difference of two lengths, because
 # each of its runs first generates code for about a second.
-LENGTH = {"reference": 40, "exact": 2000, "cpp_standalone": 2000, "fused": 2000}
+LENGTH = {"reference": 40, "exact": MOONS, "cpp_standalone": MOONS, "fused": MOONS}
 RUNTIME_LENGTHS = (2, 12)
 TIMED = ("fused", *(engine for engine in ENGINES if engine != "auto"), *SOLVERS)
 QUICK = tuple(engine for engine in TIMED if engine in LENGTH)
@@ -48,13 +53,15 @@ def tile_radius(n_tiles: int) -> float:
     return float(0.4 * (40 / n_tiles) ** 0.75)
 
 
-def make_case(n_tiles: int, k: int, n_readouts: int = 1) -> tuple[CircuitParameters, Any]:
+def make_case(
+    n_tiles: int, k: int, n_readouts: int = 1, steps: int = STEPS
+) -> tuple[CircuitParameters, Any]:
     """Parameters and tile centres of a size."""
     parameters = CircuitParameters(
         n_tiles=n_tiles,
         n_interneurons=k,
         n_readouts=n_readouts,
-        steps_per_presentation=STEPS,
+        steps_per_presentation=steps,
         tile_radius=tile_radius(n_tiles),
     )
     centers, _ = two_moons(n_tiles, 0.05, 1)
@@ -121,6 +128,34 @@ def timers(n_tiles: int, k: int, engines: tuple[str, ...]) -> dict[str, Callable
         else:
             found[engine] = marginal(make(engine))
     return found
+
+
+def annarchy_timer(n_tiles: int, k: int, stack: ExitStack) -> Callable[[], float]:
+    """One timing of the circuit in ANNarchy, in microseconds per step; compiled for the stack."""
+    parameters, centers = make_case(n_tiles, k)
+    circuit = make_circuit("exact", parameters, MOONS_LIFT, centers)
+    peer = stack.enter_context(peers.annarchy(circuit))
+    n_points = max(100, MOONS * 40 * 4 // (n_tiles * k))
+
+    def take() -> float:
+        peer.seconds = 0.0
+        peer.advance(circuit.state.copy(), make_task(n_points))
+        return 1e6 * peer.seconds / (n_points * STEPS)
+
+    return take
+
+
+def default_steps() -> int:
+    """Steps per presentation of a circuit nobody has told otherwise."""
+    return CircuitParameters().steps_per_presentation
+
+
+def pace(n_tiles: int, k: int) -> Callable[[], float]:
+    """A function that times `MOONS` presentations of the compiled circuit at the default S."""
+    parameters, centers = make_case(n_tiles, k, steps=default_steps())
+    circuit = ManifoldCircuit(parameters, MOONS_LIFT, "cpp_standalone", tile_centers=centers)
+    seconds(circuit, circuit._advance, 20)
+    return lambda: seconds(circuit, circuit._advance, MOONS)
 
 
 @contextmanager
@@ -255,6 +290,32 @@ def fused_available() -> bool:
     return True
 
 
+def measure_size(
+    m: int, k: int, engines: tuple[str, ...], repeats: int, bar: Any
+) -> dict[str, Any]:
+    """All ways to compute a circuit of one size, taken in turns."""
+    with ExitStack() as stack:
+        take = timers(m, k, engines)
+        if (m, k) in PEER_SIZES and peers.annarchy_available():
+            take["annarchy"] = annarchy_timer(m, k, stack)
+        take_pace, paces = pace(m, k), []
+        bar.update()
+        values: dict[str, list[float]] = {engine: [] for engine in take}
+        for _ in range(repeats):
+            for engine, timer in take.items():
+                values[engine].append(timer())
+            paces.append(take_pace())
+            bar.update()
+    found = {
+        "us_per_step": {engine: statistics.median(each) for engine, each in values.items()},
+        "all": values,
+        "presentations_per_second": MOONS / statistics.median(paces),
+        "cold_build_s": cold_build(m, k),
+    }
+    bar.update()
+    return found
+
+
 def run_benchmark(quick: bool, repeats: int) -> dict[str, Any]:
     """All measurements. ``quick`` leaves out the large sizes and the scaling."""
     if not fused_available():
@@ -268,20 +329,7 @@ def run_benchmark(quick: bool, repeats: int) -> dict[str, Any]:
     results: dict[str, Any] = {"sizes": {}}
     with tqdm(total=total, desc="bench", unit="part") as bar:
         for m, k in sizes:
-            take = timers(m, k, engines)
-            bar.update()
-            values: dict[str, list[float]] = {engine: [] for engine in take}
-            for _ in range(repeats):
-                for engine, timer in take.items():
-                    values[engine].append(timer())
-                bar.update()
-            cost = {engine: statistics.median(each) for engine, each in values.items()}
-            results["sizes"][f"{m} x {k}"] = {
-                "us_per_step": cost,
-                "all": values,
-                "cold_build_s": cold_build(m, k),
-            }
-            bar.update()
+            results["sizes"][f"{m} x {k}"] = measure_size(m, k, engines, repeats, bar)
         results["readouts"] = readout_cost(repeats)
         bar.update()
         results["second_process"] = second_process()
@@ -294,6 +342,7 @@ def run_benchmark(quick: bool, repeats: int) -> dict[str, Any]:
         "cores": str(os.cpu_count()),
     }
     results["repeats"], results["steps_per_presentation"] = repeats, STEPS
+    results["default_steps"] = default_steps()
     return results
 
 
@@ -310,6 +359,8 @@ def table(results: dict[str, Any]) -> str:
                 f"{cost[engine] / cost['fused']:9.2f} {cost['reference'] / cost[engine]:12.1f}"
             )
         lines.append(f"{size:>9} {'cold build':<15} {found['cold_build_s']:9.2f} s")
+    if "default_steps" in results:
+        lines += [_paces(results), _two_moons(results)]
     readouts, process = results["readouts"], results["second_process"]
     lines.append(f"72 readouts instead of 1 at 200 x 8: {readouts['ratio']:.2f} times the time")
     parts = ", ".join(f"{k} {v:.2f} s" for k, v in process.items() if isinstance(v, float))
@@ -318,6 +369,30 @@ def table(results: dict[str, Any]) -> str:
         slopes = ", ".join(f"{e} {s:.2f}" for e, s in found["slope of the last three"].items())
         lines.append(f"time against {name} ({found['fixed']}), log-log slope: {slopes}")
     return "\n".join(lines)
+
+
+def _paces(results: dict[str, Any]) -> str:
+    paces = ", ".join(
+        f"{size}: {found['presentations_per_second']:,.0f}"
+        for size, found in results["sizes"].items()
+    )
+    return (
+        f"presentations per second, cpp_standalone, {results['default_steps']} steps each: {paces}"
+    )
+
+
+def _two_moons(results: dict[str, Any]) -> str:
+    """The compiled circuit as users get it against another simulator at the paper's steps."""
+    found = results["sizes"]["40 x 4"]
+    if "annarchy" not in found["us_per_step"]:
+        return "ANNarchy is not installed (pip install 'manifold-circuit[peers]'): not compared"
+    own = MOONS / found["presentations_per_second"]
+    steps = results["steps_per_presentation"]
+    other = found["us_per_step"]["annarchy"] * MOONS * steps / 1e6
+    return (
+        f"two moons, {MOONS} presentations, 40 x 4: cpp_standalone ({results['default_steps']} "
+        f"steps) {own:.3f} s, ANNarchy ({steps} steps) {other:.3f} s: {other / own:.1f} times"
+    )
 
 
 def save(results: dict[str, Any], path: Path) -> Path:

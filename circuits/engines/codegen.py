@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
@@ -26,6 +26,7 @@ from brian2.devices.device import Device
 from brian2.monitors.spikemonitor import EventMonitor
 from brian2.synapses.synapses import SynapticPathway
 
+from circuits.engines.fusing import Passes, find_passes
 from circuits.errors import EngineError
 
 # `brian2.devices.device` as an attribute is the current device, not the module of that name.
@@ -164,6 +165,28 @@ class CircuitDevice(CPPStandaloneDevice):  # type: ignore[misc]
             network.run(
                 1 * second, report=REPORT, report_period=REPORT_PERIOD * second, namespace={}
             )
+        streamed = self._shape_run(network)
+        writer = self.writer = CPPWriter(str(directory))
+        self.write_static_arrays(str(directory))
+        with self._without(streamed):
+            self.generate_objects_source(
+                writer,
+                self.arange_arrays,
+                self.synapses,
+                self.static_array_specs,
+                self.networks,
+                self.timed_arrays,
+            )
+        self.generate_main_source(writer)
+        self.generate_codeobj_source(writer)
+        self.generate_network_source(writer, "unix")
+        self.generate_synapses_classes_source(writer)
+        self.generate_run_source(writer)
+        self.copy_source_files(writer, str(directory))
+        (directory / "main.cc").write_text(self._single_unit(directory), encoding="utf-8")
+
+    def _shape_run(self, network: Network) -> list[ArrayVariable]:
+        """Adapt what main() does with the network; returns what is written as it comes."""
         # Where the clocks stand is said when the program starts; here it would come in any order.
         hands = {
             self.arrays[clock.variables[of]] for clock in self.clocks for of in ("timestep", "t")
@@ -176,23 +199,38 @@ class CircuitDevice(CPPStandaloneDevice):  # type: ignore[misc]
         _, lines = next(args for func, args in reversed(self.main_queue) if func == "run_network")
         call = next(i for i, line in enumerate(lines) if f"{network.name}.run(" in line)
         lines[call] = lines[call].replace("run(1.0,", f"run({DURATION},")
-        writer = self.writer = CPPWriter(str(directory))
-        self.write_static_arrays(str(directory))
-        self.generate_objects_source(
-            writer,
-            self.arange_arrays,
-            self.synapses,
-            self.static_array_specs,
-            self.networks,
-            self.timed_arrays,
-        )
-        self.generate_main_source(writer)
-        self.generate_codeobj_source(writer)
-        self.generate_network_source(writer, "unix")
-        self.generate_synapses_classes_source(writer)
-        self.generate_run_source(writer)
-        self.copy_source_files(writer, str(directory))
-        (directory / "main.cc").write_text(self._single_unit(directory), encoding="utf-8")
+        streamed = recorded_columns(network)
+        lines[call:call] = [
+            f'{column}.open(results_dir + "{self.get_array_filename(variable)}");'
+            for column, variable in streamed.items()
+        ]
+        lines += [f"{column}.close();" for column in streamed]
+        for passes in find_passes(network):
+            self._fuse(passes, lines)
+        return list(streamed.values())
+
+    @contextmanager
+    def _without(self, streamed: Iterable[ArrayVariable]) -> Iterator[None]:
+        """Leave out the arrays that are written as they come, and held nowhere."""
+        gone = {id(variable) for variable in streamed}
+        names = ("arrays", "dynamic_arrays_2d")
+        whole = {name: getattr(self, name) for name in names}
+        try:
+            for name, arrays in whole.items():
+                setattr(self, name, {v: text for v, text in arrays.items() if id(v) not in gone})
+            yield
+        finally:
+            self.arrays, self.dynamic_arrays_2d = whole.values()
+
+    def _fuse(self, passes: Passes, lines: list[str]) -> None:
+        """Call one function instead of those of several passes."""
+        names = [item.name for item in passes.replaced]
+        calls = [next(line for line in lines if f"_run_{name})" in line) for name in names]
+        lines[lines.index(calls[-1])] = calls[-1].replace(names[-1], passes.fused().name)
+        for call in calls[:-1]:
+            lines.remove(call)
+        for name in names:
+            del self.code_objects[name]
 
     def _single_unit(self, directory: Path) -> str:
         """All sources as one: headers are read and templates instantiated once.
@@ -240,6 +278,17 @@ class CircuitDevice(CPPStandaloneDevice):  # type: ignore[misc]
                 for name, monitor in monitors.items()
             },
         }
+
+
+def recorded_columns(network: Network) -> dict[str, ArrayVariable]:
+    """What state monitors record, by the C++ name of the table it goes to."""
+    acting = [item for item in network.sorted_objects if item.active and item._code_objects]
+    return {
+        f"_column_{name}_of_{item.codeobj.name}": item.variables[name]
+        for item in acting
+        if isinstance(item, StateMonitor)
+        for name in item.record_variables
+    }
 
 
 def pathways(network: Network) -> list[str]:

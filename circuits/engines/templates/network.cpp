@@ -6,6 +6,23 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <cstdlib>
+#include <new>
+
+// Vectors of eight numbers are as long as a cache line. Arrays that begin with one are read and
+// written a line at a time; at other places every access would be two.
+void *operator new(std::size_t size)
+{
+    void *found = 0;
+    if (posix_memalign(&found, 64, size))
+        throw std::bad_alloc();
+    return found;
+}
+
+void operator delete(void *which) noexcept
+{
+    std::free(which);
+}
 
 double Network::_last_run_time = 0.0;
 double Network::_last_run_completed_fraction = 0.0;
@@ -67,10 +84,21 @@ void Network::run(const double duration, report_func report, const double report
         }
         if (n_due == 1)
         {
-            const std::vector<codeobj_func> &functions = alone[first];
-            for (size_t i = 0; i < functions.size(); i++)
-                functions[i]();
-            clocks[first]->tick();
+            // Nothing else moves until the next of the other clocks is due.
+            Clock &clock = *clocks[first];
+            const codeobj_func *const begin = alone[first].data();
+            const codeobj_func *const end = begin + alone[first].size();
+            double until = t_end;
+            for (size_t c = 0; c < n; c++)
+                if (c != first)
+                    until = std::min(until, clocks[c]->t[0] - 1e-4 * std::min(clocks[c]->dt[0], clock.dt[0]));
+            do
+            {
+                for (const codeobj_func *function = begin; function != end; function++)
+                    (*function)();
+                clock.tick();
+                t = clock.t[0];
+            } while (t <= until && clock.running() && !_globally_stopped);
             continue;
         }
         for (size_t i = 0; i < objects.size(); i++)
@@ -126,6 +154,38 @@ template <class Queue> void load_spikes(Queue &spikes, const std::string &file)
     while (in >> steps >> synapse)
         spikes.queue[(spikes.offset + steps) % spikes.queue.size()].push_back(synapse);
 }
+
+// A table that is written to its file row by row.
+template <class T> class Column
+{
+    static const size_t room = 8192;
+    std::ofstream file;
+    std::vector<T> rows;
+
+public:
+    void open(const std::string &name)
+    {
+        file.open(name.c_str(), std::ios::binary);
+        rows.reserve(room);
+    }
+    T *row(size_t n)
+    {
+        if (rows.size() + n > room)
+            flush();
+        rows.resize(rows.size() + n);
+        return rows.data() + rows.size() - n;
+    }
+    void flush()
+    {
+        file.write(reinterpret_cast<const char *>(rows.data()), rows.size() * sizeof(T));
+        rows.clear();
+    }
+    void close()
+    {
+        flush();
+        file.close();
+    }
+};
 
 typedef void (*codeobj_func)();
 typedef void (*report_func)(const double, const double, const double, const double);

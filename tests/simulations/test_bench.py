@@ -1,0 +1,74 @@
+"""What the benchmark says of its measurements."""
+
+from __future__ import annotations
+
+import pytest
+
+from simulations import bench
+
+RESULTS = {
+    "sizes": {
+        "40 x 4": {
+            "us_per_step": {"fused": 0.05, "cpp_standalone": 0.06, "reference": 11.0},
+            "cold_build_s": 2.0,
+            "presentations_per_second": 100_000.0,
+        },
+        "200 x 8": {
+            "us_per_step": {"fused": 0.4, "cpp_standalone": 0.5, "reference": 15.0},
+            "cold_build_s": 2.0,
+            "presentations_per_second": 12_500.0,
+        },
+    },
+    "steps_per_presentation": 200,
+    "default_steps": 80,
+    "readouts": {"ratio": 1.0},
+    "second_process": {"total": 0.3},
+}
+
+
+def with_peer(cost):
+    found = RESULTS["sizes"]["40 x 4"]
+    peer = {**found, "us_per_step": found["us_per_step"] | {"annarchy": cost}}
+    return RESULTS | {"sizes": RESULTS["sizes"] | {"40 x 4": peer}}
+
+
+def test_presentations_per_second_are_those_of_the_default_steps():
+    line = "presentations per second, cpp_standalone, 80 steps each: 40 x 4: 100,000, 200 x 8: 12,"
+    assert line in bench.table(RESULTS)
+
+
+def test_without_the_peer_one_line_says_so():
+    [line] = [line for line in bench.table(RESULTS).splitlines() if "ANNarchy" in line]
+    assert "manifold-circuit[peers]" in line
+
+
+def test_two_moons_against_the_peer():
+    # 2000 presentations of 200 steps of 1.5 us are 0.6 s; ours took 2000/100000 = 0.02 s.
+    table = bench.table(with_peer(1.5))
+    assert "cpp_standalone (80 steps) 0.020 s, ANNarchy (200 steps) 0.600 s: 30.0 times" in table
+    assert "40 x 4 annarchy            1.500     30.00          7.3" in table
+
+
+def test_a_size_the_peer_was_not_timed_at_is_drawn_without_it():
+    from analysis.benchmarks import figure
+
+    figure(with_peer(1.5)).canvas.draw()
+
+
+def test_the_pace_is_taken_at_the_default_steps(monkeypatch):
+    lengths = []
+    monkeypatch.setattr(bench, "MOONS", 3)
+    original = bench.seconds
+
+    def spy(circuit, advance, n_points):
+        lengths.append((circuit.parameters.steps_per_presentation, n_points))
+        return original(circuit, advance, n_points)
+
+    monkeypatch.setattr(bench, "seconds", spy)
+    assert bench.pace(6, 2)() > 0
+    assert lengths == [(bench.default_steps(), 20), (bench.default_steps(), 3)]
+
+
+@pytest.mark.parametrize("size", bench.PEER_SIZES)
+def test_the_peer_is_timed_at_sizes_of_the_benchmark(size):
+    assert size in bench.SIZES
