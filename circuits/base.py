@@ -139,14 +139,15 @@ class Circuit(ABC):
         checked_options(record, snapshot_every)
         return False
 
-    def save(self, path: str | os.PathLike[str]) -> Path:
+    def save(self, path: str | os.PathLike[str], **attributes: str) -> Path:
         """Write the circuit to a NetCDF file, with all it takes to go on or to predict.
 
-        ``load`` of its class, or of the other one, makes it again.
+        ``load`` of its class, or of the other one, makes it again. Only an earlier circuit is
+        written over. ``attributes`` are texts to be kept with it, such as a comment.
         """
         from circuits import keeping
 
-        return keeping.save(self, Path(path))
+        return keeping.save(self, path, attributes)
 
     def run(
         self,

@@ -86,14 +86,15 @@ class ManifoldCircuit(Circuit):
         names = checked_options(record, snapshot_every)
         return self._engine.prepare(names, snapshot_every is not None)
 
-    def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write the circuit to a NetCDF file, with all it takes to go on or to predict."""
+    def save(self, path: str | os.PathLike[str], **attributes: str) -> Path:
+        """Write the circuit to a NetCDF file, with all it takes to go on or to predict; see
+        `Circuit.save`."""
         if self.extend is not None or self._engine.changed_by_hand:
             raise EngineError(
                 "a circuit whose network was extended or changed by hand cannot be saved: put the "
                 "changes into the model, or save circuit.state yourself"
             )
-        return super().save(path)
+        return super().save(path, **attributes)
 
     @classmethod
     def load(
@@ -109,10 +110,12 @@ class ManifoldCircuit(Circuit):
         """
         from circuits.keeping import Kept
 
-        kept = Kept(Path(path))
-        circuit = cls(kept.parameters, kept.lift, engine, model=model or kept.model)
+        kept = Kept(path)
+        if model is None:
+            model = kept.model
+        circuit = cls(kept.parameters, kept.lift, engine, model=model)
         circuit._engine.values_set = kept.values_set
-        circuit.state = kept.state
+        kept.restore(circuit)
         return circuit
 
     def _advance(self, state: CircuitState, task: Task) -> dict[str, FloatArray]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -63,14 +62,16 @@ class ReferenceCircuit(Circuit):
         """
         from circuits.keeping import Kept
 
-        kept = Kept(Path(path))
-        circuit = cls(kept.parameters, kept.lift, settling=settling, model=model or kept.model)
+        kept = Kept(path)
+        if model is None:
+            model = kept.model
+        circuit = cls(kept.parameters, kept.lift, settling=settling, model=model)
         if kept.values_set:
             raise ParameterError(
                 f"{shown_path(path)} has values that were set on a network "
                 f"({', '.join(kept.values_set)}), which NumPy does not have: use ManifoldCircuit"
             )
-        circuit.state = kept.state
+        kept.restore(circuit)
         return circuit
 
     def _advance(self, state: CircuitState, task: Task) -> dict[str, FloatArray]:

@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
 import xarray as xr
 
-from circuits import CircuitModel, CircuitParameters, ManifoldCircuit, ReferenceCircuit, results
-from circuits.errors import CircuitError, EngineError, InputError, ParameterError
+from circuits import (
+    CircuitModel,
+    CircuitParameters,
+    ManifoldCircuit,
+    ReferenceCircuit,
+    SphereLift,
+    keeping,
+    results,
+    rules,
+)
+from circuits.errors import EngineError, InputError, ParameterError
 from circuits.files import FileError
 from circuits.rules import Rule
+from circuits.state import CircuitState
 from simulations.experiments.experiment import make_circuit
 from tests.circuits.test_agreement import LIFT
 from tests.conftest import moons, small_circuit
@@ -66,6 +79,42 @@ def test_another_solver_takes_over(tmp_path):
             assert np.abs(found[name].values - expected[name].values).max() <= 1e-10, name
 
 
+@pytest.mark.parametrize("saver", SOLVERS)
+def test_whoever_saved_it_and_whoever_loads_it(saver, tmp_path):
+    """A solver that loads a file does what it does from the state of the one that saved it."""
+    parameters = small_circuit(tile_radius=1.0, reset=False, steps_per_presentation=10)
+    circuit = make_circuit(saver, parameters, LIFT)
+    circuit.run(POINTS[:30], LABELS[:30])
+    path = circuit.save(tmp_path / "circuit.nc")
+    for solver in SOLVERS:
+        other = make_circuit(solver, parameters, LIFT)
+        other.state = circuit.state
+        loaded = load(path, solver)
+        assert loaded.engine == solver
+        assert loaded.run(POINTS[30:40]).equals(other.run(POINTS[30:40])), solver
+
+
+def test_every_field_of_the_state_is_in_the_file(tmp_path, monkeypatch):
+    circuit = ReferenceCircuit(small_circuit(tile_radius=1.0), LIFT, tile_centers=POINTS[:6])
+    path = circuit.save(tmp_path / "circuit.nc")  # before it was shown anything
+    whole = results.load(path)
+    for field in dataclasses.fields(CircuitState):
+        if field.name == "extra":
+            continue
+        assert (field.name in whole) != (field.name in whole.attrs), field.name
+        results.save(whole.drop_vars(field.name, errors="ignore"), path)
+        if field.name in whole.attrs:
+            less = whole.copy()
+            del less.attrs[field.name]
+            results.save(less, path)
+        with pytest.raises(FileError, match=rf"whole circuit \(there is no {field.name}\)"):
+            ReferenceCircuit.load(path)
+    less = whole.copy()
+    del less.attrs["shown"]
+    monkeypatch.setattr(keeping, "LATER", ("shown",))
+    assert ReferenceCircuit.load(results.save(less, path)).state.shown == 0
+
+
 def test_a_model_of_ones_own_and_values_set_on_the_network(tmp_path):
     from brian2 import ms
 
@@ -93,6 +142,57 @@ def test_a_model_of_ones_own_and_values_set_on_the_network(tmp_path):
     assert again.run(POINTS[:9]).equals(circuit.run(POINTS[:9]))
 
 
+def test_values_set_on_a_network_that_is_compiled(tmp_path):
+    from brian2 import ms
+
+    parameters = small_circuit(tile_radius=1.0, steps_per_presentation=10)
+    circuit = ManifoldCircuit(parameters, LIFT, "cpp_standalone")
+    circuit.run(POINTS[:30], LABELS[:30])
+    before = circuit.predict(POINTS)
+    circuit.network["excitatory"].tau_h = 20 * ms
+    path = circuit.save(tmp_path / "circuit.nc")
+    expected = circuit.predict(POINTS)
+    assert (expected != before).any()
+    assert (ManifoldCircuit.load(path, "cpp_standalone").predict(POINTS) == expected).all()
+    with pytest.raises(ParameterError, match=r"set on a network \(excitatory.tau_h\).*NumPy"):
+        ReferenceCircuit.load(path)
+
+
+def test_numpy_functions_come_from_the_one_who_loads(tmp_path):
+    """Also where a rule has the paper's text: what it computed in NumPy is not in the file."""
+    slower = Rule(
+        rules.BIAS.brian2, lambda b, h, alpha, eta: rules.BIAS.numpy(b, h, alpha, eta / 2)
+    )
+    model = CircuitModel(bias=slower, namespace={"whole": 3, "truth": True, "part": 0.5})
+    circuit = ReferenceCircuit(small_circuit(tile_radius=1.0), LIFT, model=model)
+    circuit.run(POINTS[:30])
+    path = circuit.save(tmp_path / "circuit.nc")
+    with pytest.raises(ParameterError, match="'bias' has only Brian2 text"):
+        ReferenceCircuit.load(path)
+    kept = keeping.Kept(path).model.namespace
+    assert {name: (type(value), value) for name, value in kept.items()} == {
+        "whole": (int, 3),
+        "truth": (bool, True),
+        "part": (float, 0.5),
+    }
+    loaded = ReferenceCircuit.load(path, model=model)
+    assert loaded.run(POINTS[30:]).equals(circuit.run(POINTS[30:]))
+
+
+def test_much_that_is_in_a_file(tmp_path):
+    """Attributes of a megabyte: masks and centres of wide data."""
+    lift = SphereLift(np.arange(5000) / 7, 1e6)
+    mask = np.random.default_rng(0).uniform(size=(200, 5001)) < 0.5
+    parameters = CircuitParameters(n_tiles=200, tile_radius=1e5)
+    centers = np.random.default_rng(1).normal(size=(200, 5000))
+    model = CircuitModel(connections={"feedforward": mask})
+    circuit = ReferenceCircuit(parameters, lift, model=model, tile_centers=centers)
+    loaded = ReferenceCircuit.load(circuit.save(tmp_path / "wide.nc"))
+    assert (loaded.lift.center == lift.center).all()
+    assert (loaded.model.connections["feedforward"] == mask).all()
+    assert (loaded.state.W == circuit.state.W).all()
+
+
 def test_what_cannot_be_saved_says_so(tmp_path):
     path = tmp_path / "circuit.nc"
     parameters = small_circuit(tile_radius=1.0, steps_per_presentation=5)
@@ -105,36 +205,104 @@ def test_what_cannot_be_saved_says_so(tmp_path):
     assert not path.exists()
 
 
+def trained(settling="exact"):
+    circuit = ReferenceCircuit(small_circuit(tile_radius=1.0), LIFT, settling=settling)
+    circuit.run(POINTS)
+    return circuit
+
+
+def test_texts_are_kept_with_a_circuit(tmp_path):
+    path = trained().save(tmp_path / "circuit.nc", comment="of Tuesday", label_mapping="{}")
+    assert keeping.Kept(path).attributes["comment"] == "of Tuesday"
+    for attributes in ({"model": "x"}, {"learned": "x"}, {"number": 3}):
+        with pytest.raises(InputError, match="cannot be kept with a circuit"):
+            trained().save(path, **attributes)
+
+
+def test_only_a_circuit_is_written_over(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    circuit = trained()
+    results.save(circuit.run(POINTS), tmp_path / "run.nc")
+    (tmp_path / "points.csv").write_text("1,2")
+    (tmp_path / "cut.nc").write_bytes(circuit.save("whole.nc").read_bytes()[:-1])
+    (tmp_path / "gone.nc").symlink_to("nowhere")
+    before = {p.name: p.is_file() and p.read_bytes() for p in tmp_path.iterdir()}
+    for name in ("run.nc", "points.csv", "cut.nc", "gone.nc"):
+        with pytest.raises(FileError, match=f"^{name} is there already.*give another name$"):
+            circuit.save(name)
+    for folder in ("", ".", tmp_path):
+        with pytest.raises(FileError, match="is a folder: give the name of a file"):
+            circuit.save(folder)
+    assert {p.name: p.is_file() and p.read_bytes() for p in tmp_path.iterdir()} == before
+    for name in (None, 3, b"bytes"):
+        for use in (circuit.save, ReferenceCircuit.load, ManifoldCircuit.load):
+            with pytest.raises(InputError, match="is not the name of a file"):
+                use(name)
+    circuit.run(POINTS)
+    circuit.save("whole.nc")
+    assert ReferenceCircuit.load("whole.nc").state.learned == 180
+    assert circuit.save("without-a-suffix") == Path("without-a-suffix")
+    assert ReferenceCircuit.load("without-a-suffix").state.learned == 180
+
+
 def test_what_is_no_circuit_is_refused(tmp_path):
     path = tmp_path / "circuit.nc"
-    circuit = ReferenceCircuit(small_circuit(tile_radius=1.0), LIFT, settling="exact")
-    run = circuit.run(POINTS)
-    results.save(run, tmp_path / "run.nc")
-    with pytest.raises(FileError, match="does not hold a circuit"):
+    circuit = trained()
+    results.save(circuit.run(POINTS), tmp_path / "run.nc")
+    with pytest.raises(FileError, match=r"holds the result of a run, without .*NAME-circuit.nc"):
         ReferenceCircuit.load(tmp_path / "run.nc")
-    with pytest.raises(FileError, match="another kind of result"):
-        circuit.save(tmp_path / "run.nc")  # nor is a result written over
-    circuit.save(path)
-    circuit.save(path)  # but an earlier circuit is
-    whole = results.load(path)
+    results.save(xr.Dataset({"a": ("x", [1.0])}), tmp_path / "other.nc")
+    with pytest.raises(FileError, match="does not hold a circuit"):
+        ReferenceCircuit.load(tmp_path / "other.nc")
+    with pytest.raises(FileError, match="it is not a file"):
+        ReferenceCircuit.load(tmp_path)
+    with pytest.raises(FileError, match="there is no result file"):
+        ReferenceCircuit.load(tmp_path / "nowhere")
+    whole = results.load(circuit.save(path))
+    results.save(whole.assign_attrs(format_version=99), path)
+    with pytest.raises(FileError, match=r"is of format 99, and .* up to 1: use a later one"):
+        ReferenceCircuit.load(path)
+    model = json.loads(whole.attrs["model"])
     for change in (
-        lambda kept: kept.assign_attrs(format_version=99),
-        lambda kept: kept.assign_attrs(parameters="{}{"),
-        lambda kept: kept.assign_attrs(parameters=json.dumps({"n_tiles": 7})),
-        lambda kept: kept.assign_attrs(lift="[]"),
-        lambda kept: kept.assign_attrs(model="{}"),
-        lambda kept: kept.assign_attrs(learned="many"),
-        lambda kept: kept.drop_vars("W"),
-        lambda kept: kept.assign(W=kept["W"] * np.nan),
-        lambda kept: xr.Dataset(attrs=kept.attrs),
+        {"format_version": 0},
+        {"format_version": "new"},
+        {"format_version": [1, 2]},
+        {"parameters": "{}{"},
+        {"parameters": json.dumps({"n_tiles": 7})},
+        {"parameters": json.dumps({"colour": "red"})},
+        {"parameters": "[" * 10**5},
+        {"lift": "[]"},
+        {"lift": 3},
+        {"lift": json.dumps({"center": [0, 0, 0], "radius": 3})},
+        {"model": "{}"},
+        {"model": json.dumps(model | {"changed": ["bias"], "bias": 3})},
+        {"model": json.dumps(model | {"changed": ["colour"]})},
+        {"model": json.dumps(model | {"changed": ["connections"], "connections": [1]})},
+        {"model": json.dumps(model | {"changed": ["delay"], "delay": "1 h"})},
+        {"learned": "many"},
+        {"learned": -1},
+        {"shown": [1, 2]},
     ):
-        results.save(change(whole), path)
-        with pytest.raises(CircuitError) as refused:
-            ReferenceCircuit.load(path)
-        assert "\n" not in str(refused.value)
+        refuse(whole.assign_attrs(change), path, change)
+    for name in ("W", "V"):
+        refuse(whole.drop_vars(name), path, name)
+        refuse(whole.assign({name: whole[name] * np.nan}), path, name)
+        refuse(whole.assign({name: whole[name].astype(str)}), path, name)
+    refuse(whole.isel(tile=slice(3)), path, "fewer tiles")
+    refuse(xr.Dataset(attrs=whole.attrs), path, "nothing")
     path.write_bytes(path.read_bytes()[:-200])
     with pytest.raises(FileError, match="is not a result"):
         ReferenceCircuit.load(path)
+
+
+def refuse(kept, path, what):
+    """Neither class loads such a file; both say in one sentence which file it is, and why."""
+    results.save(kept, path)
+    for kind in (ReferenceCircuit, ManifoldCircuit):
+        with pytest.raises(FileError) as refused:
+            kind.load(path, **{"engine": "numpy"} if kind is ManifoldCircuit else {})
+        words = str(refused.value)
+        assert re.fullmatch(rf"{re.escape(str(path))} does not hold a whole circuit.*", words), what
 
 
 def test_the_parameters_of_any_circuit_come_back(tmp_path):
