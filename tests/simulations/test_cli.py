@@ -53,6 +53,7 @@ COMMANDS = [
     "demo",
     "list",
     "run",
+    "predict",
     "compare",
     "plot",
     "report",
