@@ -142,7 +142,10 @@ def _require_points(content: Content, data: Path, trained: Trained) -> None:
     try:
         lift(points)
     except InputError as error:
-        raise InputError(f"{shown_path(data)}: {error}") from None
+        reason = str(error).removesuffix("; use a larger radius")  # it has the one it has
+        raise InputError(
+            f"{shown_path(data)}: {reason}; use a circuit that has learned from points as far out"
+        ) from None
 
 
 def _known(
