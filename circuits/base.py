@@ -22,7 +22,7 @@ from circuits.lift import FloatArray, SphereLift, as_labels, as_points, distinct
 from circuits.model import CircuitModel
 from circuits.parameters import CircuitParameters, format_seconds
 from circuits.progress import Progress, reporting
-from circuits.state import CircuitState, Task, checked_state
+from circuits.state import CircuitState, Task, checked_state, empty_state
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -66,12 +66,16 @@ class Circuit(ABC):
         self.model.check(parameters, lift.n_inputs)
         self.alpha = lift.alpha(parameters.tile_radius)
         """Similarity threshold, from the tile radius and the lift."""
-        self.gain = (
-            parameters.n_tiles / (1 - self.alpha)
-            if parameters.gain == "auto"
-            else float(parameters.gain)
-        )
-        """Slope of dh/dt with respect to its net input."""
+        self.gain: float | None = None
+        """Slope of tau_h dh/dt with respect to its net input, if it is constant; None under gain
+        control, where it is 1/|[a]_+|."""
+        if parameters.gain == "auto":
+            self.gain = parameters.n_tiles / (1 - self.alpha)
+        elif parameters.gain != "control":
+            self.gain = float(parameters.gain)
+        controlled = self.gain is None
+        self.floor = rules.FLOOR * parameters.kappa * (1 - self.alpha) if controlled else 0.0
+        """Drives |[a]_+| up to this count as nothing (see `rules.FLOOR`)."""
         self._state: CircuitState | None = None
         self._turn = threading.RLock()
         """Whoever presents something, or looks at the state, is alone with the circuit."""
@@ -105,11 +109,12 @@ class Circuit(ABC):
             f"{seen} presentations learned{changed}>"
         )
 
-    @property
-    def gamma(self) -> tuple[float, float, float]:
-        """Step sizes of h, u and V: gain dt/tau_h, dt/tau_u, dt/tau_V."""
+    def gamma(self, size: float) -> tuple[float, float, float]:
+        """Step sizes of h, u and V on a drive |[a]_+| of this size: gain dt/tau_h (under gain
+        control dt/(tau_h |[a]_+|)), dt/tau_u, dt/tau_V."""
         p = self.parameters
-        return self.gain * p.dt_ / p.tau_h_, p.dt_ / p.tau_u_, p.dt_ / p.tau_V_
+        gain = 1 / size if self.gain is None else self.gain
+        return gain * p.dt_ / p.tau_h_, p.dt_ / p.tau_u_, p.dt_ / p.tau_V_
 
     def changes(self) -> dict[str, Any]:
         """What differs from the paper's circuit, besides parameters: empty if nothing does."""
@@ -166,8 +171,9 @@ class Circuit(ABC):
         Parameters
         ----------
         points
-            (T, d), in the units of the data. Unless the circuit was given ``tile_centers``, the
-            first n_tiles distinct points of its first stream are where the tiles start.
+            (T, d), in the units of the data. Unless the circuit was given ``tile_centers``, tiles
+            start on those points that no tile answers (``tiles="recruit"``), or on the first
+            n_tiles distinct points of the first stream (``tiles="first"``).
         labels
             (T,) or (T, r) of -1, +1, or 0 when the label channel is silent; ``None`` is silence.
         record
@@ -243,10 +249,10 @@ class Circuit(ABC):
         yield
 
     def _start(self, x: FloatArray) -> CircuitState:
-        """The state to start a stream of inputs in: the last one, or tiles on the first points."""
+        """The state to start a stream of inputs in: the last one, or that of a new circuit."""
         if self._state is not None:
             return self.state
-        state = self.seeded(x)
+        state = self._idle() if self.parameters.tiles == "recruit" else self.seeded(x)
         self._take_changes(state)
         return state
 
@@ -277,7 +283,35 @@ class Circuit(ABC):
             h=h,
             u=u,
             V=self.model.masked("lateral", V),
+            recruited=np.zeros(p.n_tiles, dtype=np.int64),
         )
+
+    def _idle(self) -> CircuitState:
+        """The state of a circuit whose tiles are all idle: they have no weights, rest at zero,
+        and stay there."""
+        p = self.parameters
+        idle = empty_state(self)
+        idle.u = rules.rest(p.n_tiles, p.n_interneurons, self.gain)[1]
+        return idle
+
+    def recruit(self, state: CircuitState, x: FloatArray) -> None:
+        """Let a point that no tile answers start the next idle one, or move the least used:
+        W_i = kappa x, b_i = kappa sqrt(alpha); a tile that moves forgets its w."""
+        p = self.parameters
+        if p.tiles == "first":
+            return
+        a = rules.drive(state.W, state.b, x, self.alpha)
+        answering = rules.answers(a, state.b, self.alpha, p.recruit_below, self.floor)
+        tile = rules.recruits(answering, state.in_use, state.b, p.recycle)
+        if tile is None:
+            return
+        # New arrays, because those in the state may have been handed out.
+        new = np.arange(p.n_tiles) == tile
+        W = self.model.masked("feedforward", np.tile(p.kappa * x, (p.n_tiles, 1)))
+        state.W = np.where(new[:, None], W, state.W)
+        state.b = np.where(new, p.kappa * math.sqrt(self.alpha), state.b)
+        state.w = np.where(new, 0.0, state.w)
+        state.recruited = np.where(new, state.learned, state.recruited)
 
     def _present(
         self,
@@ -330,9 +364,10 @@ class Circuit(ABC):
         if bad.size or not all(np.isfinite(a).all() for a in (state.W, state.b, state.w, state.V)):
             p = self.parameters
             where = start + int(bad[0]) if bad.size else start
+            name = "gamma_h |[a]_+| = dt/tau_h" if self.gain is None else "gamma_h = gain dt/tau_h"
             raise DivergenceError(
-                f"the rates diverged at presentation {where}: gamma_h = gain dt/tau_h = "
-                f"{self.gamma[0]:.3g} is too large for tau_u={format_seconds(p.tau_u_)} and "
+                f"the rates diverged at presentation {where}: {name} = "
+                f"{self.gamma(1.0)[0]:.3g} is too large for tau_u={format_seconds(p.tau_u_)} and "
                 f"tau_V={format_seconds(p.tau_V_)}; raise tau_h (now {format_seconds(p.tau_h_)}) "
                 f"or lower dt (now {format_seconds(p.dt_)})"
             )

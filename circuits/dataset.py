@@ -47,6 +47,7 @@ SHAPES = {
     "b": ("tile",),
     "w": ("readout", "tile"),
     "V": ("interneuron", "tile"),
+    "recruited": ("tile",),
 }
 """Dimensions of the circuit's variables."""
 
@@ -58,6 +59,7 @@ NAMES = {
     "b": "bias",
     "w": "readout synapses",
     "V": "lateral synapses",
+    "recruited": "presentation that started a tile, -1 while it is idle",
     "points": "points that were presented",
     "labels": "label channel: -1, +1, or 0 when silent",
     "change": "relative change of h and u in the last step of a presentation",
@@ -85,7 +87,7 @@ def make_dataset(
     count = len(stream.points)
     first = state.learned - count
     data: dict[str, Any] = {name: (("presentation", *SHAPES[name]), arrays[name]) for name in "huy"}
-    data |= {name: (SHAPES[name], getattr(state, name).copy()) for name in ("W", "b", "w", "V")}
+    data |= {name: (SHAPES[name], getattr(state, name).copy()) for name in ("W", "b", "w", "V", "recruited")}
     data["points"] = (("presentation", "coordinate"), stream.points.copy())
     data["labels"] = (("presentation", "readout"), stream.labels.astype(np.int8))
     data["change"] = (("presentation",), arrays["change"])
@@ -108,7 +110,7 @@ def make_dataset(
         "model": json.dumps(circuit.model.as_dict()),
         "model_changes": json.dumps(circuit.changes()),
         "alpha": circuit.alpha,
-        "gain": circuit.gain,
+        "gain": "control" if circuit.gain is None else circuit.gain,
         "first_presentation": first,
         "unsettled_share": float((arrays["change"] > SETTLED_CHANGE).mean()),
         "uncovered_share": float((~data["covered"][1]).mean()),

@@ -5,7 +5,7 @@ For example, a leak in the excitatory cells:
     from circuits import CircuitModel, ManifoldCircuit
     from circuits.rules import Rule
 
-    leaky = Rule("dh/dt = (gain*(drive - sqrt_alpha*b - inhibition) - 0.1*h)/tau_h : 1")
+    leaky = Rule("dh/dt = (gain*(a - inhibition) - 0.1*h)/tau_h : 1")
     circuit = ManifoldCircuit(parameters, lift, model=CircuitModel(excitatory=leaky))
 """
 
@@ -32,9 +32,10 @@ if TYPE_CHECKING:
 EACH_STEP = ("sums", "lateral", "rates")
 """Every dt: the sums V h and V^T u, then V, then h and u: each sees the others' old values."""
 
-EACH_PRESENTATION = ("answer", "learn", "load", "restart", "drive")
+EACH_PRESENTATION = ("answer", "learn", "load", "drive", "recruit", "measure", "restart")
 """On the last step of a presentation: the readout answers, the slow synapses learn, the next point
-is loaded, h, u and V restart, and the new drive W x is summed."""
+is loaded, its drive W x is summed, a tile is recruited if none answers, gain control measures the
+drive, and h, u and V restart."""
 
 SYNAPSES = {"lateral": "V", "feedforward": "W", "classifier": "w"}
 """The synapses, and the weights they have."""
@@ -60,14 +61,15 @@ class CircuitModel:
     lateral: Rule = rules.LATERAL
     """Equations of the fast synapses: ``dV/dt``. NumPy: (V, u, h, gamma_V) -> V."""
     readout: Rule | None = None
-    """Code that computes y from ``net`` = w.h, z and mu. NumPy: (net, z, mu) -> y. ``None`` is the
-    nonlinearity that ``CircuitParameters.readout`` names."""
+    """Code that computes y from ``net`` = w.h (w.h/sum(h) under the gated rule), z and mu. NumPy:
+    (net, z, mu) -> y. ``None`` is the nonlinearity that ``CircuitParameters.readout`` names."""
     feedforward: Rule = rules.FEEDFORWARD
     """Code by which W learns. NumPy: (W, h, x, eta) -> W."""
     bias: Rule = rules.BIAS
     """Code by which b learns. NumPy: (b, h, alpha, eta) -> b."""
-    classifier: Rule = rules.CLASSIFIER
-    """Code by which w learns, at ``rate``. NumPy: (w, y, h, rate) -> w."""
+    classifier: Rule | None = None
+    """Code by which w learns, at ``rate``. NumPy: (w, y, h, rate) -> w. ``None`` is the rule that
+    ``CircuitParameters.readout_rule`` names."""
     connections: Mapping[str, Any] = field(default_factory=dict)
     """Which pairs are connected: a mask of the shape of V (k, m), W (m, n) or w (r, m) under
     "lateral", "feedforward" or "classifier"; all pairs where there is none."""
@@ -114,12 +116,17 @@ class CircuitModel:
 
     @property
     def learns(self) -> bool:
-        """Whether W, b and w change at all."""
+        """Whether W, b and w change, but for tiles that are recruited."""
         return "learn" in self.each_presentation
 
     def answer(self, p: CircuitParameters) -> Rule:
         """The rule of the readout."""
         return rules.READOUT[p.readout] if self.readout is None else self.readout
+
+    def classify(self, p: CircuitParameters) -> Rule:
+        """The rule by which w learns."""
+        own = {"paper": rules.CLASSIFIER, "gated": rules.GATED}[p.readout_rule]
+        return own if self.classifier is None else self.classifier
 
     def delay_steps(self, p: CircuitParameters) -> int:
         """The delay in steps of dt."""
@@ -178,7 +185,8 @@ class CircuitModel:
     def require_numpy(self, p: CircuitParameters) -> None:
         """Refuse rules that only Brian2 can run."""
         for name in RULES:
-            rule = self.answer(p) if name == "readout" else getattr(self, name)
+            named = {"readout": self.answer, "classifier": self.classify}
+            rule = named[name](p) if name in named else getattr(self, name)
             if rule.numpy is None:
                 raise ParameterError(
                     f"the rule {name!r} has only Brian2 text, which the NumPy reference cannot "
@@ -242,7 +250,7 @@ RULES = tuple(f.name for f in fields(CircuitModel) if "Rule" in str(f.type))
 
 
 def _checked_rule(name: str, rule: Any) -> Rule | None:
-    if rule is None and name == "readout":
+    if rule is None and name in ("readout", "classifier"):
         return None
     if isinstance(rule, str):
         rule = Rule(rule)

@@ -52,25 +52,70 @@ carry : integer (shared)           # 1: they carry over now
 
 EXCITATORY = """
 drive : 1                          # W x, once per presentation
+a : 1                              # W x - sqrt(alpha) b, once per presentation
 inhibition : 1                     # V^T u, every step
 b : 1
+recruited : integer                # the presentation that started the tile, -1: it is idle
+in_use = int(recruited >= 0) : 1
+joins : integer                    # 1: the next point recruits the tile
 h_before : 1                       # h before the last step of the presentation
 h_rest : 1 (shared)
-gain : 1 (shared)
+kappa : 1 (shared)
 sqrt_alpha : 1 (shared)
 eta : 1 (shared)
 tau_h : second (shared)
+gain : 1 (linked)
+covered : 1 (linked)
+recruiting : integer (linked)
+answering : 1 (linked)
+used : 1 (linked)
+first_presentation : integer (linked)
+presentation : integer (linked)
 restart : integer (linked)
+carry : integer (linked)
 """
 
 INHIBITORY = """
 excitation : 1                     # V h, every step
 u_before : 1
 u_rest : 1
+u_start : 1                        # u at rest, at the scale of the next drive
+kept : 1                           # what u and V that carry over are multiplied by
 tau_u : second (shared)
+scale : 1 (linked)
+ratio : 1 (linked)
 restart : integer (linked)
 carry : integer (linked)
 """
+
+GAIN_CONTROL = """
+answering : 1                      # tiles that answer the next point
+used : 1                           # tiles in use
+power : 1                          # |[a]_+|^2
+size : 1                           # |[a]_+|, or 0 where nothing answers
+gain : 1                           # what the net input of h is multiplied by
+scale : 1                          # what u and V at rest are multiplied by
+ratio : 1                          # what u and V that carry over are multiplied by
+covered : 1                        # 0: h is held at zero
+last : 1                           # |[a]_+| of the last point that was answered
+smallest : 1 (shared)              # |[a]_+| up to this is nothing
+controlled : 1 (shared)            # 1: the gain is 1/|[a]_+|
+constant_gain : 1 (shared)         # what it is else
+recruiting : integer (shared)      # 1: points that no tile answers recruit one
+least : 1 (shared)                 # recruit_below*(1 - alpha)
+first_presentation : integer (shared)  # number of the stream's first point
+restart : integer (linked)
+carry : integer (linked)
+more = restart + carry : 1         # 1: there is a next point
+"""
+
+POOLING = """
+answering_post = {answers} : 1 (summed)
+used_post = in_use_pre : 1 (summed)
+power_post = clip(a_pre, 0, inf)**2 : 1 (summed)
+"""
+
+COMPETITION = "rank_post = {rank} : 1 (summed)"
 
 LATERAL = """
 inhibition_pre = V*{u}_post : 1 (summed)
@@ -81,15 +126,30 @@ tau_V : second (shared)
 FEEDFORWARD = "W : 1"
 
 READOUT = """
-net : 1                            # w.h
 y : 1
 z : 1
 mu : 1
 presentation : integer (linked)
 """
+NET = {
+    "paper": """
+net : 1                            # w.h
+""",
+    "gated": """
+pooled : 1                         # w.h
+total : 1                          # sum of h
+net = pooled*int(total > 0)/(total + int(total <= 0)) : 1
+""",
+}
 
+SUMS = {
+    "paper": "net_post = w*h_pre : 1 (summed)",
+    "gated": """
+pooled_post = w*h_pre : 1 (summed)
+total_post = h_pre : 1 (summed)
+""",
+}
 CLASSIFIER = """
-net_post = w*h_pre : 1 (summed)
 w : 1
 learned : integer (shared)         # presentations learned from
 running : 1 (shared)               # 1: w is the running mean of y h
@@ -113,13 +173,16 @@ x = input_stream(presentation*usecond, i)
 """
 LOAD_LABEL = "z = label_stream(presentation*usecond, i)"
 SUM_DRIVE = "drive_post += W*x_pre"
+LOOK = "a = drive - sqrt_alpha*b"
 
 # Places in the schedule. Brian2 sorts by (slot, order, name); these make the name irrelevant.
 # Slot "groups", every step: the model's `each_step`, from order 0 on, with a delay line moving just
 # before the rates do. Then, on the last step, the readout.
-NET, ANSWER = 10, 11
-# Slot "end", on the last step: record, learn, take snapshots, load what comes next.
-RECORD, LEARN, SNAPSHOT, LOAD_X, LOAD_Z, RESTART, DRIVE = range(7)
+POOL, ANSWER = 10, 11
+# Slot "end", on the last step: record, learn, take snapshots, load what comes next, sum its drive,
+# see who answers, let it recruit a tile, measure the drive there is then, and restart.
+RECORD, LEARN, SNAPSHOT, LOAD_X, LOAD_Z, DRIVE, FIRST_LOOK, COUNT = range(8)
+CHOOSE, TAKE, TAKE_SYNAPSES, LOOK_AGAIN, SUM_POWER, MEASURE, RESTART, RESTART_V = range(8, 16)
 
 
 class CircuitNetwork(Network):  # type: ignore[misc]
@@ -218,8 +281,9 @@ class _Builder:
         self._make_groups()
         self._make_synapses()
         self._schedule()
-        groups: list[Any] = [self.inputs, self.excitatory, self.inhibitory, self.readout]
-        groups += [self.lateral, self.feedforward, self.classifier]
+        groups: list[Any] = [self.inputs, self.excitatory, self.inhibitory, self.gain_control]
+        groups += [self.readout, self.lateral, self.feedforward, self.pooling, self.classifier]
+        groups += [self.competition] if self.p.recycle else []
         network = CircuitNetwork(*groups, name=name)
         for group in groups:
             group._network = network.id  # or Brian2 complains of a circuit that is never run
@@ -237,9 +301,10 @@ class _Builder:
             name="inputs",
             namespace=names | self.streams,
         )
+        wiring = EXCITATORY + ("rank : 1\n" if p.recycle else "") + self._past("excitatory")
         self.excitatory = NeuronGroup(
             p.n_tiles,
-            _equations(self.model.excitatory.brian2, "h", EXCITATORY + self._past("excitatory")),
+            _equations(self.model.excitatory.brian2, "h", wiring),
             name="excitatory",
             namespace=dict(names),
             **rates,
@@ -251,13 +316,23 @@ class _Builder:
             namespace=dict(names),
             **rates,
         )
+        self.gain_control = NeuronGroup(1, GAIN_CONTROL, clock=self.show, name="gain_control")
         self.readout = NeuronGroup(
-            p.n_readouts, READOUT, clock=self.show, name="readout", namespace=names | self.streams
+            p.n_readouts,
+            READOUT + NET[p.readout_rule],
+            clock=self.show,
+            name="readout",
+            namespace=names | self.streams,
         )
-        for group in (self.excitatory, self.inhibitory):
+        for group in (self.excitatory, self.inhibitory, self.gain_control):
             group.restart = linked_var(self.inputs, "restart")
-        self.inhibitory.carry = linked_var(self.inputs, "carry")
-        self.readout.presentation = linked_var(self.inputs, "presentation")
+            group.carry = linked_var(self.inputs, "carry")
+        for group in (self.excitatory, self.readout):
+            group.presentation = linked_var(self.inputs, "presentation")
+        for name in ("gain", "covered", "recruiting", "answering", "used", "first_presentation"):
+            setattr(self.excitatory, name, linked_var(self.gain_control, name))
+        for name in ("scale", "ratio"):
+            setattr(self.inhibitory, name, linked_var(self.gain_control, name))
 
     def _past(self, group: str) -> str:
         """Declarations of the rates on their way."""
@@ -270,10 +345,24 @@ class _Builder:
             "lateral", self.excitatory, self.inhibitory, lateral, ProjectedEuler()
         )
         self.feedforward = self._connect("feedforward", self.inputs, self.excitatory, FEEDFORWARD)
-        self.classifier = self._connect("classifier", self.excitatory, self.readout, CLASSIFIER)
+        sums = SUMS[self.p.readout_rule] + CLASSIFIER
+        self.classifier = self._connect("classifier", self.excitatory, self.readout, sums)
+        pooling = POOLING.format(answers=rules.ANSWERS)
+        self.pooling = self._connect("pooling", self.excitatory, self.gain_control, pooling)
         for updater in self.lateral.summed_updaters.values():
             updater.order = self.model.each_step.index("sums") * 2
-        self.classifier.summed_updaters["net_post"].order = NET
+        for updater in self.classifier.summed_updaters.values():
+            updater.order = POOL
+        counting = [*self.pooling.summed_updaters.values()]
+        if self.p.recycle:
+            competition = COMPETITION.format(rank=rules.RANK)
+            self.competition = self._connect(
+                "competition", self.excitatory, self.excitatory, competition
+            )
+            counting += self.competition.summed_updaters.values()
+        for updater in counting:
+            updater.when, updater._clock = "end", self.show
+            updater.order = SUM_POWER if updater.target_varname == "power_post" else COUNT
 
     def _connect(
         self, name: str, source: Any, target: Any, equations: Any, method: Any = None
@@ -318,20 +407,33 @@ class _Builder:
                     model.each_step.index("rates") * 2 - 1,
                     self.step,
                 )
+            kept = {"h": "(1 - carry*(1 - covered))", "u": "kept"}[rate]
             restart[rate] += "".join(
-                f"\n{name} = restart*{rate}_rest + (1 - restart)*{name}" for name in line
+                f"\n{name} = restart*{rate} + (1 - restart)*{kept}*{name}" for name in line
             )
-        last(self.readout, model.answer(self.p).brian2, "answer", "groups", ANSWER)
+        answer = model.answer(self.p).brian2 + (f"\n{rules.CLAMP}" if self.p.clamp_labels else "")
+        last(self.readout, answer, "answer", "groups", ANSWER)
         if model.learns:
             last(self.feedforward, model.feedforward.brian2, "learn", "end", LEARN)
             last(self.excitatory, model.bias.brian2, "learn", "end", LEARN)
-            last(self.classifier, RATE + model.classifier.brian2, "learn", "end", LEARN)
+            classify = model.classify(self.p).brian2
+            last(self.classifier, RATE + classify, "learn", "end", LEARN)
         last(self.inputs, LOAD_INPUT, "load", "end", LOAD_X)
         last(self.readout, LOAD_LABEL, "load", "end", LOAD_Z)
-        last(self.excitatory, restart["h"] + "\ndrive = 0", "restart", "end", RESTART)
-        last(self.inhibitory, restart["u"], "restart", "end", RESTART)
-        last(self.lateral, rules.RESTART_V, "restart", "end", RESTART)
+        last(self.excitatory, "drive = 0", "load", "end", LOAD_X)
         last(self.feedforward, SUM_DRIVE, "drive", "end", DRIVE)
+        last(self.excitatory, LOOK, "look", "end", FIRST_LOOK)
+        choose = rules.CHOOSE_LEAST if self.p.recycle else rules.CHOOSE
+        last(self.excitatory, choose, "choose", "end", CHOOSE)
+        last(self.excitatory, rules.TAKE, "recruit", "end", TAKE)
+        last(self.feedforward, rules.TAKE_W, "recruit", "end", TAKE_SYNAPSES)
+        if self.p.recycle:
+            last(self.classifier, rules.TAKE_w, "recruit", "end", TAKE_SYNAPSES)
+        last(self.excitatory, LOOK, "look_again", "end", LOOK_AGAIN)
+        last(self.gain_control, rules.MEASURE, "measure", "end", MEASURE)
+        last(self.excitatory, restart["h"], "restart", "end", RESTART)
+        last(self.inhibitory, restart["u"], "restart", "end", RESTART)
+        last(self.lateral, rules.RESTART_V, "restart", "end", RESTART_V)
 
 
 def _equations(text: str, variable: str, wiring: str) -> Equations:
@@ -345,7 +447,8 @@ def _equations(text: str, variable: str, wiring: str) -> Equations:
 def follow_readout(network: Network, every_step: bool) -> None:
     """Let the readout follow h at every step, to be recorded, or answer once per presentation."""
     clock = network["excitatory" if every_step else "inputs"].clock
-    network["classifier"].summed_updaters["net_post"]._clock = clock
+    for updater in network["classifier"].summed_updaters.values():
+        updater._clock = clock
     network["readout_answer"]._clock = clock
 
 

@@ -1,6 +1,6 @@
 """The parameters of a circuit: immutable, checked where they are given, and writable as TOML.
 
-Durations are Brian2 quantities to the user (``parameters.tau_h`` is ``8. * msecond``) and plain
+Durations are Brian2 quantities to the user (``parameters.tau_h`` is ``2.5 * msecond``) and plain
 seconds inside (``parameters.tau_h_``, Brian2's own convention for the unitless value), so that
 nothing here needs Brian2 until somebody asks for a quantity.
 """
@@ -23,6 +23,7 @@ from pydantic import (
     Field,
     PlainSerializer,
     ValidationError,
+    ValidationInfo,
     field_validator,
     model_validator,
 )
@@ -109,28 +110,41 @@ class CircuitParameters(BaseModel):
     """k, the number of inhibitory cells."""
     n_readouts: Count = 1
     """r, the number of readout cells, each with its own label channel."""
-    tile_radius: Number = Field(default=0.4, gt=0, allow_inf_nan=False)
+    tile_radius: Number = Field(default=0.28, gt=0, allow_inf_nan=False)
     """rho, in the units of the data: how far a point may lie from a tile it still drives."""
+    tiles: Literal["recruit", "first"] = "recruit"
+    """Where tiles start: "recruit" keeps them idle until a point comes that none answers;
+    "first" puts them on the first n_tiles distinct points of the first stream."""
+    recruit_below: Number = Field(default=0.5, ge=0, lt=1)
+    """theta: a point to which no tile's answer 1 - (distance/rho)^2 exceeds it recruits one."""
+    recycle: bool = False
+    """Whether, when no tile is idle, the least used one (the smallest b) is recruited."""
     mu: Number | tuple[Number, ...] = 1000.0
     """Gain of w.h at the readout: one number, or one per readout."""
     readout: Literal["clip", "tanh"] = "clip"
     """The readout's nonlinearity, Eq. (ystep) or Eq. (ytanh)."""
+    readout_rule: Literal["paper", "gated"] = "paper"
+    """How w.h is weighed and w learns: "paper" is w.h and w <- w + rate (y h - w); "gated" is
+    w.h/sum(h) and w <- w + rate h (y - w), which forgets only where a tile responds."""
+    clamp_labels: bool = False
+    """Whether a label sets y, y = z, instead of being added to the readout's input."""
     learning_rate: Number = Field(default=0.005, ge=0, le=1)
     """eta, of W and b."""
     readout_rate: Literal["running_mean"] | Number = "running_mean"
-    """Rate of w: 1/(t+1), or a constant in [0, 1]."""
-    steps_per_presentation: Count = Field(default=200, le=MOST_STEPS)
+    """Rate of w: 1/(t+1), or a constant in [0, 1]; the gated rule needs a constant."""
+    steps_per_presentation: Count = Field(default=80, le=MOST_STEPS)
     """S, how many steps of dt one point is shown for."""
     reset: bool = True
     """Whether h, u and V restart at every presentation or carry over."""
-    gain: Literal["auto"] | Number = "auto"
-    """Slope of dh/dt with respect to the net input; "auto" is m/(1 - alpha)."""
+    gain: Literal["control", "auto"] | Number = "control"
+    """Slope of tau_h dh/dt with respect to the net input: "control" is 1/|[a]_+|, measured at every
+    presentation; "auto" is the constant m/(1 - alpha); 1 is the paper's."""
     initial_weight: Literal["auto"] | Number = "auto"
     """kappa, the norm of the feed-forward weights of a tile at the start; "auto" is 2/m."""
     dt_: Duration = _duration_field(2.0**-10, "dt")
-    tau_h_: Duration = _duration_field(8 / 1e3, "tau_h")
-    tau_u_: Duration = _duration_field(50 / 1e3, "tau_u")
-    tau_V_: Duration = _duration_field(2 / 1e3, "tau_V")
+    tau_h_: Duration = _duration_field(2.5 / 1e3, "tau_h")
+    tau_u_: Duration = _duration_field(25 / 1e3, "tau_u")
+    tau_V_: Duration = _duration_field(1 / 1e3, "tau_V")
 
     def __init__(self, /, **values: Any) -> None:
         try:
@@ -163,9 +177,9 @@ class CircuitParameters(BaseModel):
 
     @field_validator("gain", "initial_weight")
     @classmethod
-    def _check_positive_or_auto(cls, value: str | float) -> str | float:
+    def _check_positive_or_named(cls, value: str | float, info: ValidationInfo) -> str | float:
         if not isinstance(value, str) and not (math.isfinite(value) and value > 0):
-            raise ValueError(f"must be 'auto' or a finite number above 0, got {value}")
+            raise ValueError(f"{_WANTED[str(info.field_name)]}, got {value}")
         return value
 
     @model_validator(mode="after")
@@ -181,6 +195,16 @@ class CircuitParameters(BaseModel):
             raise ValueError(
                 f"mu must be one number or one per readout: got {len(self.mu)} values for "
                 f"n_readouts={self.n_readouts}"
+            )
+        if self.readout_rule == "gated" and self.readout_rate == "running_mean":
+            raise ValueError(
+                "readout_rule='gated' needs a constant readout_rate, such as 0.9, got "
+                "'running_mean'"
+            )
+        if self.recycle and self.tiles == "first":
+            raise ValueError(
+                "recycle=True moves tiles to points that none answers, which needs "
+                "tiles='recruit', got tiles='first'"
             )
         if self.tau_u_ == self.tau_V_:
             raise ValueError(
@@ -282,7 +306,7 @@ def _gigabytes(count: int) -> str:
 _WANTED = {
     "mu": "must be one number or one per readout",
     "readout_rate": "must be 'running_mean' or a number from 0 to 1",
-    "gain": "must be 'auto' or a finite number above 0",
+    "gain": "must be 'control', 'auto' or a finite number above 0",
     "initial_weight": "must be 'auto' or a finite number above 0",
 }
 """What pydantic would say in one sentence per form that is allowed."""

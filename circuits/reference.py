@@ -83,6 +83,8 @@ class ReferenceCircuit(Circuit):
         # Diverging rates overflow; the caller finds and names them.
         with np.errstate(over="ignore", invalid="ignore"):
             for done, (x, z) in enumerate(zip(task.x, task.z, strict=True)):
+                if task.learn:
+                    self.recruit(state, x)
                 a = rules.drive(state.W, state.b, x, self.alpha)
                 change, traces = self._settle(state, a, task.record)
                 h, y = state.h, self._answer(state, state.h, z)
@@ -105,7 +107,11 @@ class ReferenceCircuit(Circuit):
 
     def _answer(self, state: CircuitState, h: FloatArray, z: FloatArray) -> FloatArray:
         p = self.parameters
-        return _run(self.model.answer(p), state.w @ h, z, np.array(p.mu_per_readout))
+        net = state.w @ h
+        if p.readout_rule == "gated":
+            net = rules.pooled(net, h)
+        y = _run(self.model.answer(p), net, z, np.array(p.mu_per_readout))
+        return rules.clamped(y, z) if p.clamp_labels else y
 
     def _learn(self, state: CircuitState, x: FloatArray, y: FloatArray) -> None:
         """One presentation's learning, from the settled h: w, W and b together."""
@@ -115,7 +121,7 @@ class ReferenceCircuit(Circuit):
             return
         rate = 1 / state.learned if p.readout_rate == "running_mean" else float(p.readout_rate)
         h, eta = state.h, p.learning_rate
-        state.w = model.masked("classifier", _run(model.classifier, state.w, y, h, rate))
+        state.w = model.masked("classifier", _run(model.classify(p), state.w, y, h, rate))
         state.W = model.masked("feedforward", _run(model.feedforward, state.W, h, x, eta))
         state.b = _run(model.bias, state.b, h, self.alpha, eta)
 
@@ -127,7 +133,8 @@ class ReferenceCircuit(Circuit):
         steps = p.steps_per_presentation
         if self.settling == "exact":
             direction = rules.rest_direction(p.n_interneurons)
-            state.h, state.u, state.V = rules.fixed_point(a, direction)
+            state.h, state.u, state.V = rules.fixed_point(a, direction, self.floor)
+            state.last_size = rules.start(a, self.floor, state.last_size, self.gain).last
             # The closed form has no path: a trace of it is its end at every step.
             return 0.0, {
                 name: np.repeat(getattr(state, name)[None], steps, axis=0)
@@ -135,10 +142,12 @@ class ReferenceCircuit(Circuit):
                 if record
             }
         line = self.model.delay_line(p)
-        self._restart(state, line)
+        begin = rules.start(a, self.floor, state.last_size, self.gain)
+        state.last_size = begin.last
+        self._restart(state, begin, line)
         path = []
         before = state.h, state.u
-        gamma = self.gamma
+        gamma = begin.gain * p.dt_ / p.tau_h_, p.dt_ / p.tau_u_, p.dt_ / p.tau_V_
         for _ in range(steps):
             before = state.h, state.u
             self._step(state, a, gamma, line)
@@ -152,18 +161,24 @@ class ReferenceCircuit(Circuit):
         }
         return float(relative_change(before[0], state.h, before[1], state.u)), traces
 
-    def _restart(self, state: CircuitState, line: list[str]) -> None:
+    def _restart(self, state: CircuitState, begin: rules.Start, line: list[str]) -> None:
         """h, u and V, and the rates on their way, as a presentation starts."""
         p = self.parameters
-        h, u, V = rules.rest(p.n_tiles, p.n_interneurons, self.gain)
+        h, u, _ = rules.rest(p.n_tiles, p.n_interneurons, self.gain)
+        h, u = h * state.in_use, begin.scale * u
+        V = np.outer(u, h)
         if p.reset:
-            state.h, state.u = h, u
+            state.h, state.u = begin.covered * h, u
         else:
-            state.u, V = rules.carry_over(state.u, state.V, u, V)
+            state.h = begin.covered * state.h
+            state.u, V = rules.carry_over(begin.ratio * state.u, begin.ratio * state.V, u, V)
         state.V = self.model.masked("lateral", V)
         for name in line:
-            if p.reset or name not in state.extra:
-                state.extra[name] = state.h if ".h_" in name else state.u
+            rate, factor = (
+                (state.h, begin.covered) if ".h_" in name else (state.u, begin.ratio)
+            )
+            kept = not p.reset and name in state.extra
+            state.extra[name] = factor * state.extra[name] if kept else rate
 
     def _step(
         self,

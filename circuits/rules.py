@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from circuits.lift import FloatArray
 
@@ -38,11 +39,15 @@ class Rule:
 def step_excitatory(
     h: FloatArray, a: FloatArray, inhibition: FloatArray, gamma: float
 ) -> FloatArray:
-    """One step of h: h <- [h + gamma_h (a - V^T u)]_+ with gamma_h = gain dt/tau_h."""
+    """One step of h: h <- [h + gamma_h (a - V^T u)]_+ with gamma_h = gain dt/tau_h.
+
+    The gain is 1/|[a]_+| under gain control, so that every covered point settles alike, or a
+    constant.
+    """
     return np.maximum(h + gamma * (a - inhibition), 0.0)
 
 
-EXCITATORY = Rule("dh/dt = gain*(drive - sqrt_alpha*b - inhibition)/tau_h : 1", step_excitatory)
+EXCITATORY = Rule("dh/dt = gain*(a - inhibition)/tau_h : 1", step_excitatory)
 
 
 def step_inhibitory(u: FloatArray, excitation: FloatArray, gamma: float) -> FloatArray:
@@ -89,32 +94,46 @@ def step(
     )
 
 
-def fixed_point(a: FloatArray, direction: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Where the steps lead: h = [a]_+ / |[a]_+|, |u|^2 = |[a]_+|, V = u h^T (all zero if a <= 0).
+def measured(a: FloatArray, floor: float) -> float:
+    """The size of a drive, A = |[a]_+|, or 0 where it is below the floor and nothing counts."""
+    size = float(np.linalg.norm(np.maximum(a, 0.0)))
+    return size if size > floor else 0.0
+
+
+def fixed_point(
+    a: FloatArray, direction: FloatArray, floor: float = 0.0
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Where the steps lead: h = [a]_+ / |[a]_+|, |u|^2 = |[a]_+|, V = u h^T (all zero where
+    |[a]_+| does not exceed the floor).
 
     The equations leave the direction of u open. If V starts as an outer product u h^T, the
     direction of u never changes (u = s d and V = d v^T stay of that form), so it is known.
     """
-    positive = np.maximum(a, 0.0)
-    size = float(np.linalg.norm(positive))
-    h = positive / size if size > 0 else positive
+    size = measured(a, floor)
+    h = np.maximum(a, 0.0) / size if size > 0 else np.zeros_like(a)
     u = math.sqrt(size) * direction
     return h, u, np.outer(u, h)
 
 
 # Where a presentation starts
 
+FLOOR = 1e-9
+"""Under gain control a point whose drive |[a]_+| is at most this share of kappa (1 - alpha), the
+drive of a tile that was just recruited, counts as uncovered. What is left of W x after the bias is
+subtracted can be rounding alone, and gain control would make a response of norm one of that."""
+
 
 def rest(
-    n_tiles: int, n_interneurons: int, gain: float
+    n_tiles: int, n_interneurons: int, gain: float | None
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Where h, u and V (re)start: positive, and of the size they settle to.
 
-    |h| = 1, |u|^2 = 2 / gain (the usual |[a]_+|) and V = u h^T. From u = 0 and V = 0 inhibition
-    would never start. The interneurons start unequal, u_j ~ 1 + j/k, and so stay tellable apart.
+    |h| = 1, V = u h^T and |u|^2 = 2 / gain (the usual |[a]_+|); under gain control (``None``)
+    |u| = 1 in units of the root of the drive. From u = 0 and V = 0 inhibition would never start.
+    The interneurons start unequal, u_j ~ 1 + j/k, and so stay tellable apart.
     """
     h = np.full(n_tiles, 1 / math.sqrt(n_tiles))
-    u = rest_direction(n_interneurons) * math.sqrt(2 / gain)
+    u = rest_direction(n_interneurons) * (1.0 if gain is None else math.sqrt(2 / gain))
     return h, u, np.outer(u, h)
 
 
@@ -122,6 +141,49 @@ def rest_direction(n_interneurons: int) -> FloatArray:
     """Unit vector along which u starts."""
     direction = 1 + np.arange(n_interneurons) / n_interneurons
     return direction / np.linalg.norm(direction)
+
+
+@dataclass(frozen=True)
+class Start:
+    """What the gain-control cell says of a presentation before it begins."""
+
+    size: float
+    """A = |[a]_+|; 0 where no tile answers."""
+    gain: float
+    """What the net input of h is multiplied by."""
+    scale: float
+    """What u and V at rest are multiplied by: the root of A."""
+    ratio: float
+    """What u and V that carry over are multiplied by: the root of A / (A of the point before)."""
+    covered: float
+    """0 where h is held at zero, because no tile answers."""
+    last: float
+    """A of the last point that some tile answered."""
+
+
+def start(a: FloatArray, floor: float, last: float, gain: float | None) -> Start:
+    """How a presentation with the drive a starts, ``last`` being the A of the one before it.
+
+    Under gain control (``gain`` is None) the drive divides the step of h, and u and V start at its
+    scale: gain = 1/A, scale = sqrt(A), ratio = sqrt(A/last). With a constant gain both are 1.
+    """
+    size = measured(a, floor)
+    if gain is not None:
+        return Start(size, gain, 1.0, 1.0, 1.0, last)
+    if size == 0:
+        return Start(0.0, 0.0, 0.0, 1.0, 0.0, last)
+    return Start(size, 1 / size, math.sqrt(size), math.sqrt(size / last), 1.0, size)
+
+
+# The same in Brian2, for the next point if there is one (``more`` is 1).
+MEASURE = """
+size = sqrt(power)*int(sqrt(power) > smallest)
+covered = 1 - controlled*int(size <= 0)
+gain = controlled*covered/(size + (1 - covered)) + constant_gain
+scale = controlled*sqrt(size) + (1 - controlled)
+ratio = 1 + controlled*covered*(sqrt(size/last) - 1)
+last = last + more*controlled*covered*(size - last)
+""".strip()
 
 
 SPARK = 0.1
@@ -140,12 +202,69 @@ def carry_over(
 
 
 # The same in Brian2: restart is 1 when h, u and V restart, carry when they carry over.
-RESTART_H = "h = restart*h_rest + (1 - restart)*h"
-RESTART_U = f"u = restart*u_rest + (1 - restart)*clip(u, {SPARK}*carry*u_rest, inf)"
-RESTART_V = f"""
-V_rest = u_rest_post*h_rest_pre
-V = restart_pre*V_rest + (1 - restart_pre)*clip(V, {SPARK}*carry_post*V_rest, inf)
+RESTART_H = "h = restart*covered*in_use*h_rest + (1 - restart)*(1 - carry*(1 - covered))*h"
+RESTART_U = f"""
+u_start = scale*u_rest
+kept = 1 + carry*(ratio - 1)
+u = restart*u_start + (1 - restart)*clip(kept*u, {SPARK}*carry*u_start, inf)
 """.strip()
+RESTART_V = f"""
+V_start = u_start_post*h_rest_pre*in_use_pre
+V = restart_pre*V_start + (1 - restart_pre)*clip(kept_post*V, {SPARK}*carry_post*V_start, inf)
+""".strip()
+
+
+# Recruiting, once per presentation
+
+TIE = 1e-9
+"""Added to the threshold of recruiting: points on a grid would be answered at just a round number,
+and rounding would decide."""
+
+
+def answers(
+    a: FloatArray, b: FloatArray, alpha: float, recruit_below: float, floor: float
+) -> NDArray[np.bool_]:
+    """Which tiles answer a point above ``recruit_below``.
+
+    A tile's answer is r = a sqrt(alpha) / (b (1 - alpha)) = 1 - (d/rho)^2 at the distance d from
+    where it looks. One that has faded below the floor answers nothing.
+    """
+    least = (recruit_below + TIE) * (1 - alpha)
+    return (a * math.sqrt(alpha) > least * b) & (a > floor)
+
+
+def recruits(
+    answering: NDArray[np.bool_], in_use: NDArray[np.bool_], b: FloatArray, recycle: bool
+) -> int | None:
+    """The tile that a point recruits: none where some tile answers, else the next idle one, or,
+    where none is idle and ``recycle`` says so, the one with the smallest b."""
+    if answering.any():
+        return None
+    used = int(in_use.sum())
+    if used < len(in_use):
+        return used
+    return int(np.argmin(b)) if recycle else None
+
+
+# The same in Brian2. Tiles are numbered in the order in which they are recruited, and what a sum
+# over tiles can tell decides: how many answer, and how many are in use.
+ANSWERS = "int(a_pre*sqrt_alpha_pre > least_post*b_pre)*int(a_pre > smallest_post)"
+RANK = "int(b_pre < b_post) + int(b_pre == b_post)*int(i_pre < i_post)"
+CHOOSE = "joins = recruiting*(restart + carry)*int(answering == 0)*int(i == used)"
+CHOOSE_LEAST = (
+    "joins = recruiting*(restart + carry)*int(answering == 0)"
+    "*(int(i == used) + int(used >= N)*int(rank == 0))"
+)
+TAKE = """
+recruited = recruited + joins*(presentation + first_presentation - recruited)
+b = b + joins*(kappa*sqrt_alpha - b)
+drive = (1 - joins)*drive
+""".strip()
+TAKE_W = """
+W += joins_post*(kappa_post*x_pre - W)
+drive_post += joins_post*W*x_pre
+""".strip()
+TAKE_w = "w = (1 - joins_pre)*w"
 
 
 # The readout, once per presentation
@@ -161,6 +280,20 @@ def answer_tanh(net: FloatArray, z: FloatArray, mu: FloatArray) -> FloatArray:
     return np.tanh(mu * net + z)
 
 
+def clamped(y: FloatArray, z: FloatArray) -> FloatArray:
+    """The answer where labels set it: y = z where there is a label."""
+    return z + (1 - np.abs(z)) * y
+
+
+CLAMP = "y = z + (1 - abs(z))*y"
+
+
+def pooled(net: FloatArray, h: FloatArray) -> FloatArray:
+    """The input of a gated readout: the mean of w over the responding tiles, w.h / sum(h)."""
+    total = float(h.sum())
+    return net / total if total > 0 else np.zeros_like(net)
+
+
 READOUT = {
     "clip": Rule("y = clip(mu*net + z, -1, 1)", answer_clip),
     "tanh": Rule("y = tanh(mu*net + z)", answer_tanh),
@@ -169,13 +302,23 @@ READOUT = {
 
 
 def readout(
-    w: FloatArray, h: FloatArray, z: FloatArray, mu: FloatArray, nonlinearity: str
+    w: FloatArray,
+    h: FloatArray,
+    z: FloatArray,
+    mu: FloatArray,
+    nonlinearity: str,
+    rule: str = "paper",
+    clamp: bool = False,
 ) -> FloatArray:
-    """Readout rates: y = clip(mu w.h + z, -1, 1), Eq. (ystep), or tanh of the same, Eq. (ytanh)."""
+    """Readout rates: y = clip(mu w.h + z, -1, 1), Eq. (ystep), or tanh of the same, Eq. (ytanh).
+
+    The gated rule has w.h/sum(h) in the place of w.h; labels may clamp y.
+    """
     function = READOUT[nonlinearity].numpy
     assert function is not None
-    answer: FloatArray = function(w @ h, z, mu)
-    return answer
+    net = w @ h
+    answer: FloatArray = function(pooled(net, h) if rule == "gated" else net, z, mu)
+    return clamped(answer, z) if clamp else answer
 
 
 # Slow learning, once per presentation
@@ -203,3 +346,11 @@ def learn_classifier(w: FloatArray, y: FloatArray, h: FloatArray, rate: float) -
 
 
 CLASSIFIER = Rule("w += rate*(y_post*h_pre - w)", learn_classifier)
+
+
+def learn_gated(w: FloatArray, y: FloatArray, h: FloatArray, rate: float) -> FloatArray:
+    """Hebbian, forgetting only where a tile responds: w_i <- w_i + rate h_i (y - w_i)."""
+    return w + rate * h * (y[:, None] - w)
+
+
+GATED = Rule("w += rate*h_pre*(y_post - w)", learn_gated)

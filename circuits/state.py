@@ -7,8 +7,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from circuits.checks import as_count, as_floats
+from circuits.checks import as_count, as_floats, as_number
 from circuits.errors import InputError, shown
 from circuits.lift import FloatArray
 
@@ -26,6 +27,11 @@ class CircuitState:
     h: FloatArray
     u: FloatArray
     V: FloatArray
+    recruited: NDArray[np.int64]
+    """The presentation that started each tile, counted from the circuit's first; -1 while idle."""
+    last_size: float = 1.0
+    """The drive |[a]_+| of the last point that a tile answered: under gain control u and V that
+    carry over are scaled from it to the next. A circuit at rest has |u| = 1."""
     learned: int = 0
     """Presentations learned from: the t of Eq. (wstep)."""
     shown: int = 0
@@ -33,11 +39,15 @@ class CircuitState:
     extra: dict[str, Any] = dataclasses.field(default_factory=dict)
     """What a model adds, as "group.variable": delay lines, variables in a user's equations."""
 
+    @property
+    def in_use(self) -> NDArray[np.bool_]:
+        """Which tiles are in use: the others are idle, and look nowhere."""
+        return np.asarray(self.recruited) >= 0
+
     def copy(self) -> CircuitState:
         """A copy that shares no array."""
-        arrays: dict[str, Any] = {
-            name: np.copy(getattr(self, name)) for name in ("W", "b", "w", "h", "u", "V")
-        }
+        names = ("W", "b", "w", "h", "u", "V", "recruited")
+        arrays: dict[str, Any] = {name: np.copy(getattr(self, name)) for name in names}
         extra = {name: np.copy(value) for name, value in self.extra.items()}
         return dataclasses.replace(self, **arrays, extra=extra)
 
@@ -48,7 +58,7 @@ def empty_state(circuit: Circuit) -> CircuitState:
     m, k, r = p.n_tiles, p.n_interneurons, p.n_readouts
     shapes = {"W": (m, n), "b": (m,), "w": (r, m), "h": (m,), "u": (k,), "V": (k, m)}
     arrays: dict[str, Any] = {name: np.zeros(shape) for name, shape in shapes.items()}
-    return CircuitState(**arrays)
+    return CircuitState(**arrays, recruited=np.full(m, -1))
 
 
 def checked_state(circuit: Circuit, state: Any) -> CircuitState:
@@ -67,9 +77,25 @@ def checked_state(circuit: Circuit, state: Any) -> CircuitState:
         arrays[name] = found
     for name in ("learned", "shown"):
         arrays[name] = as_count(getattr(state, name), f"the state's {name}")
+    arrays["recruited"] = _checked_recruited(state.recruited, circuit.parameters.n_tiles)
+    arrays["last_size"] = as_number(state.last_size, "the state's last_size", above=0)
     if not isinstance(state.extra, dict):
         raise InputError(f"the state's extra must be a dictionary, got {shown(state.extra)}")
     return dataclasses.replace(state, **arrays).copy()
+
+
+def _checked_recruited(values: Any, n_tiles: int) -> NDArray[np.int64]:
+    """When tiles were recruited. They are in the order of their numbers, idle ones last."""
+    found = as_floats(values, "the state's recruited")
+    whole = np.isfinite(found) & (found == np.floor(found)) & (found >= -1)
+    if found.shape != (n_tiles,) or not whole.all():
+        raise InputError(
+            f"the state's recruited must hold n_tiles={n_tiles} presentations, or -1 for an idle "
+            f"tile, got {shown(values)}"
+        )
+    if (np.diff((found >= 0).astype(int)) > 0).any():
+        raise InputError("the state's recruited must have its idle tiles (-1) last")
+    return found.astype(np.int64)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -92,7 +92,10 @@ class Engine(ABC):
         return dict(self.values_set)
 
     def values(self, state: CircuitState, task: Task) -> dict[str, dict[str, Any]]:
-        """The network's variables at the start of a stream."""
+        """The network's variables at the start of a stream, whose first point finds its tile here:
+        the network loads a point at the end of the one before."""
+        if task.learn:
+            self.circuit.recruit(state, task.x[0])
         return initial_values(self.circuit, state, task, self.values_set)
 
     def show(self, state: CircuitState | None) -> None:

@@ -19,7 +19,7 @@ from brian2.synapses.synapses import SynapticPathway
 
 from circuits.base import CHUNK
 from circuits.engines.codegen import CARRIED, MONITORS, runtime_device, using
-from circuits.engines.streams import COMPUTED, FINAL, GROUPS, initial_values
+from circuits.engines.streams import COMPUTED, FINAL, GROUPS, LAST_SIZE, initial_values
 from circuits.errors import EngineError, InputError
 from circuits.lift import FloatArray
 from circuits.network import build_network
@@ -28,6 +28,14 @@ from circuits.state import CircuitState, Task, empty_state
 if TYPE_CHECKING:
     from circuits.circuit import ManifoldCircuit
     from circuits.engines.engine import Engine
+
+
+FIXED = {
+    "inputs.reset": "reset",
+    "excitatory.sqrt_alpha": "tile_radius",
+    "excitatory.kappa": "initial_weight",
+}
+"""Parameters that the circuit works with outside of the network as well."""
 
 
 class LiveNetwork:
@@ -157,7 +165,7 @@ class LiveNetwork:
 
     def final(self) -> dict[str, FloatArray]:
         """State and extra variables as they are now."""
-        names = [f"{group}.{name}" for name, group in FINAL.items()]
+        names = [*(f"{group}.{name}" for name, group in FINAL.items()), LAST_SIZE]
         return {name: self.read(name) for name in [*names, *self.extra()]}
 
     def receive(self, values: dict[str, FloatArray]) -> None:
@@ -181,7 +189,7 @@ class LiveNetwork:
             f"{group}.{name}"
             for group, computed in COMPUTED.items()
             for name in computed
-            if name in self.network[group].variables
+            if isinstance(self.network[group].variables.get(name), ArrayVariable)
         ]
         self._shown = {name: self.read(name) for name in names}
 
@@ -200,8 +208,9 @@ class LiveNetwork:
                     f"{name} was set, but the circuit computes it anew: change the model, or add "
                     "code of your own with run_regularly"
                 )
-            if name == "inputs.reset":
-                raise InputError(f"{name} was set: give reset to CircuitParameters instead")
+            if group == "gain_control" or name in FIXED:
+                parameter = FIXED.get(name, "gain, recruit_below or tiles")
+                raise InputError(f"{name} was set: give {parameter} to CircuitParameters instead")
             if variable in ("h", "u", "V") and p.reset:
                 raise InputError(
                     f"{name} was set, but h, u and V restart at every presentation: use "

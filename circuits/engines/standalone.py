@@ -23,7 +23,7 @@ from circuits.engines import cache
 from circuits.engines.compiler import compile_program
 from circuits.engines.engine import Engine
 from circuits.engines.scratch import scratch_folder
-from circuits.engines.streams import FINAL, collect
+from circuits.engines.streams import FINAL, LAST_SIZE, collect
 from circuits.errors import EngineError
 from circuits.lift import FloatArray
 from circuits.state import CircuitState, Task
@@ -116,7 +116,8 @@ class StandaloneEngine(Engine):
                     raise _incomplete(folder, f"{found.size} of {np.size(values[name])} values")
                 return found
 
-            names = [f"{group}.{name}" for name, group in FINAL.items()] + interface["extra"]
+            names = [f"{group}.{name}" for name, group in FINAL.items()]
+            names += [LAST_SIZE, *interface["extra"]]
             final = {name: read(name) for name in names}
             recorded = {
                 result: {
@@ -156,6 +157,8 @@ class StandaloneEngine(Engine):
             "numpy": metadata.version("numpy"),
             "sizes": [p.n_tiles, p.n_interneurons, p.n_readouts, n_inputs, CHUNK],
             "model": model | {"readout": circuit.model.answer(p).brian2},
+            "readout": [p.readout_rule, p.clamp_labels],
+            "recycle": p.recycle,
             "record": record,
             "snapshots": snapshots,
         }
@@ -163,6 +166,9 @@ class StandaloneEngine(Engine):
             f"{p.n_tiles} tiles, {p.n_interneurons} interneurons, {p.n_readouts} readouts, "
             f"{n_inputs} inputs, {p.readout}"
         )
+        title += ", gated" if p.readout_rule == "gated" else ""
+        title += ", clamped" if p.clamp_labels else ""
+        title += ", recycled" if p.recycle else ""
         title += f", records {' '.join(record)}" if record else ""
         title += ", snapshots" if snapshots else ""
         if circuit.model.changes():

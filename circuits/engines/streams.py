@@ -24,23 +24,44 @@ FINAL = {
     "W": "feedforward",
     "b": "excitatory",
     "w": "classifier",
+    "recruited": "excitatory",
 }
 """State variables and the objects of the network they belong to."""
 
-GROUPS = ("inputs", "excitatory", "inhibitory", "readout", "lateral", "feedforward", "classifier")
+LAST_SIZE = "gain_control.last"
+"""Where the network keeps `CircuitState.last_size`."""
+
+GROUPS = (
+    "inputs",
+    "excitatory",
+    "inhibitory",
+    "gain_control",
+    "readout",
+    "lateral",
+    "feedforward",
+    "pooling",
+    "classifier",
+)
 """The circuit's own objects."""
 
 COMPUTED = {
     "inputs": ("x", "presentation", "n_presentations", "restart", "carry"),
-    "excitatory": ("drive", "inhibition", "h_before", "restart"),
-    "inhibitory": ("excitation", "u_before", "restart", "carry"),
-    "readout": ("net", "y", "z", "presentation"),
+    "excitatory": ("drive", "a", "inhibition", "h_before", "joins", "rank"),
+    "inhibitory": ("excitation", "u_before", "u_start", "kept"),
+    "gain_control": ("answering", "used", "power", "size", "gain", "scale", "ratio", "covered")
+    + ("last", "first_presentation"),
+    "readout": ("net", "pooled", "total", "y", "z"),
     "classifier": ("learned", "rate"),
 }
 """Variables that the circuit computes or loads by itself: whatever they are set to is gone."""
 
 
-LEARNING = ("excitatory.eta", "classifier.running", "classifier.constant_rate")
+LEARNING = (
+    "excitatory.eta",
+    "gain_control.recruiting",
+    "classifier.running",
+    "classifier.constant_rate",
+)
 """Rates that are zero while weights are frozen."""
 
 
@@ -59,10 +80,14 @@ def initial_values(
     h, u, _ = rules.rest(p.n_tiles, p.n_interneurons, circuit.gain)
     rest_h = float(values_set.get("excitatory.h_rest", h)[0])
     rest_u = values_set.get("inhibitory.u_rest", u)
-    h, u = np.full(p.n_tiles, rest_h), rest_u
+    a = rules.drive(state.W, state.b, task.x[0], circuit.alpha)
+    begin = rules.start(a, circuit.floor, state.last_size, circuit.gain)
+    h, u = rest_h * state.in_use, begin.scale * rest_u
     V = np.asarray(np.outer(u, h), dtype=float)
+    h = begin.covered * h
     if not p.reset:
-        h, u, V = state.h, *rules.carry_over(state.u, state.V, u, V)
+        h = begin.covered * state.h
+        u, V = rules.carry_over(begin.ratio * state.u, begin.ratio * state.V, u, V)
     eta = p.learning_rate if task.learn else 0.0
     running = p.readout_rate == "running_mean"
     values: dict[str, dict[str, Any]] = {
@@ -78,13 +103,30 @@ def initial_values(
             "h": h,
             "b": state.b,
             "drive": state.W @ task.x[0],
+            "a": a,
+            "recruited": state.recruited,
+            "joins": 0,
             "h_rest": rest_h,
-            "gain": circuit.gain,
+            "kappa": p.kappa,
             "sqrt_alpha": math.sqrt(circuit.alpha),
             "eta": eta,
             "tau_h": p.tau_h_,
         },
         "inhibitory": {"u": u, "u_rest": rest_u, "tau_u": p.tau_u_},
+        "gain_control": {
+            "size": begin.size,
+            "gain": begin.gain,
+            "scale": begin.scale,
+            "ratio": begin.ratio,
+            "covered": begin.covered,
+            "last": begin.last,
+            "smallest": circuit.floor,
+            "controlled": float(circuit.gain is None),
+            "constant_gain": circuit.gain or 0.0,
+            "recruiting": int(task.learn and p.tiles == "recruit"),
+            "least": (p.recruit_below + rules.TIE) * (1 - circuit.alpha),
+            "first_presentation": state.learned,
+        },
         "lateral": {"V": model.packed("lateral", V), "tau_V": p.tau_V_},
         "feedforward": {"W": model.packed("feedforward", state.W)},
         "readout": {"z": task.z[0], "mu": np.array(p.mu_per_readout)},
@@ -96,8 +138,9 @@ def initial_values(
         },
     }
     for name in model.delay_line(p):
-        rates = h if ".h_" in name else u
-        state.extra[name] = rates if p.reset else state.extra.get(name, rates)
+        rates, factor = (h, begin.covered) if ".h_" in name else (u, begin.ratio)
+        kept = not p.reset and name in state.extra
+        state.extra[name] = factor * state.extra[name] if kept else rates
     for name, value in {**state.extra, **values_set}.items():
         group, _, variable = name.partition(".")
         if task.learn or name not in LEARNING:
@@ -117,7 +160,7 @@ def collect(
     ``final`` holds the variables at the end as "group.variable"; ``recorded`` the monitors' columns
     as (time, element), by the result they belong to.
     """
-    shape = {name: getattr(state, name).shape for name in ("h", "u", "V", "W", "b", "w")}
+    shape = {name: getattr(state, name).shape for name in FINAL}
     shape["y"] = (circuit.parameters.n_readouts,)
 
     def unpacked(name: str, values: FloatArray) -> FloatArray:
@@ -127,7 +170,9 @@ def collect(
 
     for name, group in FINAL.items():
         setattr(state, name, unpacked(name, final[f"{group}.{name}"]).copy())
-    known = {f"{group}.{name}" for name, group in FINAL.items()}
+    state.recruited = state.recruited.astype(np.int64)
+    state.last_size = float(final[LAST_SIZE][0])
+    known = {f"{group}.{name}" for name, group in FINAL.items()} | {LAST_SIZE}
     state.extra = {name: value.copy() for name, value in final.items() if name not in known}
     state.shown += len(task.x)
     if task.learn:

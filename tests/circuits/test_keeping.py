@@ -45,25 +45,40 @@ def load(path, solver):
     return ManifoldCircuit.load(path, engine=solver)
 
 
-@pytest.mark.parametrize("reset", [True, False])
+VARIANTS = {
+    "default": {},
+    "carry over": {"reset": False},
+    "recycled": {"n_tiles": 2, "recycle": True},
+    "gated": {"readout_rule": "gated", "readout_rate": 0.5, "clamp_labels": True},
+    "constant gain": {"gain": "auto", "tiles": "first", "reset": False, "tau_h": "8 ms"},
+}
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
 @pytest.mark.parametrize("solver", SOLVERS)
-def test_saved_and_loaded_goes_on_as_if_nothing_had_happened(solver, reset, tmp_path):
-    parameters = small_circuit(
-        tile_radius=1.0, reset=reset, n_readouts=2, mu=(1000.0, 3.0), steps_per_presentation=10
-    )
+def test_saved_and_loaded_goes_on_as_if_nothing_had_happened(solver, variant, tmp_path):
+    common = {"tile_radius": 1.0, "n_readouts": 2, "mu": (1000.0, 3.0)}
+    parameters = small_circuit(**common | {"steps_per_presentation": 10} | VARIANTS[variant])
     circuit = make_circuit(solver, parameters, LIFT)
-    circuit.run(POINTS[:30], LABELS[:30])
-    circuit.predict(POINTS[:3])
+    points, _, labels = moons(60, seed=2, after=3)
+    circuit.run(points[:10], labels[:10])
+    circuit.predict(points[:3])
     path = circuit.save(tmp_path / "deep" / "circuit.nc")
     loaded = load(path, solver)
     assert loaded.parameters == parameters
     assert loaded.lift.as_dict() == LIFT.as_dict()
-    assert loaded.state.learned == 30
-    assert loaded.state.shown == 33
-    first, second = circuit.run(POINTS[30:], LABELS[30:]), loaded.run(POINTS[30:], LABELS[30:])
+    assert loaded.state.learned == 10
+    assert loaded.state.shown == 13
+    if variant == "default":
+        assert loaded.state.w.any()
+        assert 0 < loaded.state.in_use.sum() < 6  # others are recruited later
+    first, second = circuit.run(points[10:], labels[10:]), loaded.run(points[10:], labels[10:])
     # The same computation from the same numbers, by the same solver.
     assert first.equals(second)
-    assert (circuit.predict(POINTS) == loaded.predict(POINTS)).all()
+    assert (circuit.predict(points) == loaded.predict(points)).all()
+    for field in dataclasses.fields(CircuitState):
+        ours, theirs = (getattr(one.state, field.name) for one in (circuit, loaded))
+        assert np.array_equal(ours, theirs) or ours == theirs, field.name
 
 
 def test_another_solver_takes_over(tmp_path):
@@ -148,12 +163,12 @@ def test_values_set_on_a_network_that_is_compiled(tmp_path):
     parameters = small_circuit(tile_radius=1.0, steps_per_presentation=10)
     circuit = ManifoldCircuit(parameters, LIFT, "cpp_standalone")
     circuit.run(POINTS[:30], LABELS[:30])
-    before = circuit.predict(POINTS)
+    before = circuit.respond(POINTS)
     circuit.network["excitatory"].tau_h = 20 * ms
     path = circuit.save(tmp_path / "circuit.nc")
-    expected = circuit.predict(POINTS)
+    expected = circuit.respond(POINTS)
     assert (expected != before).any()
-    assert (ManifoldCircuit.load(path, "cpp_standalone").predict(POINTS) == expected).all()
+    assert (ManifoldCircuit.load(path, "cpp_standalone").respond(POINTS) == expected).all()
     with pytest.raises(ParameterError, match=r"set on a network \(excitatory.tau_h\).*NumPy"):
         ReferenceCircuit.load(path)
 
