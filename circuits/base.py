@@ -4,10 +4,12 @@ and carry the state from one call to the next."""
 from __future__ import annotations
 
 import math
+import os
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -141,6 +143,16 @@ class Circuit(ABC):
         """
         checked_options(record, snapshot_every)
         return False
+
+    def save(self, path: str | os.PathLike[str], **attributes: str) -> Path:
+        """Write the circuit to a NetCDF file, with all it takes to go on or to predict.
+
+        ``load`` of its class, or of the other one, makes it again. Only an earlier circuit is
+        written over. ``attributes`` are texts to be kept with it, such as a comment.
+        """
+        from circuits import keeping
+
+        return keeping.save(self, path, attributes)
 
     def run(
         self,

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
 
 from numpy.typing import ArrayLike
 
@@ -83,6 +85,38 @@ class ManifoldCircuit(Circuit):
         not."""
         names = checked_options(record, snapshot_every)
         return self._engine.prepare(names, snapshot_every is not None)
+
+    def save(self, path: str | os.PathLike[str], **attributes: str) -> Path:
+        """Write the circuit to a NetCDF file, with all it takes to go on or to predict; see
+        `Circuit.save`."""
+        if self.extend is not None or self._engine.changed_by_hand:
+            raise EngineError(
+                "a circuit whose network was extended or changed by hand cannot be saved: put the "
+                "changes into the model, or save circuit.state yourself"
+            )
+        return super().save(path, **attributes)
+
+    @classmethod
+    def load(
+        cls,
+        path: str | os.PathLike[str],
+        engine: str = "auto",
+        *,
+        model: CircuitModel | None = None,
+    ) -> Self:
+        """The circuit that ``save`` wrote, on any engine.
+
+        ``model`` is used instead of the one in the file, which has no NumPy functions of its own.
+        """
+        from circuits.keeping import Kept
+
+        kept = Kept(path)
+        if model is None:
+            model = kept.model
+        circuit = cls(kept.parameters, kept.lift, engine, model=model)
+        circuit._engine.values_set = kept.values_set
+        kept.restore(circuit)
+        return circuit
 
     def _advance(self, state: CircuitState, task: Task) -> dict[str, FloatArray]:
         return self._engine.advance(state, task)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+import os
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from circuits import rules
 from circuits.base import Circuit
-from circuits.errors import ParameterError, shown
+from circuits.errors import ParameterError, shown, shown_path
 from circuits.lift import FloatArray, SphereLift
 from circuits.model import CircuitModel
 from circuits.parameters import CircuitParameters
@@ -46,6 +47,32 @@ class ReferenceCircuit(Circuit):
             self.model.require_closed_form()
         self.settling = settling
         self.engine = "reference" if settling == "dynamics" else "exact"
+
+    @classmethod
+    def load(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        settling: Literal["dynamics", "exact"] = "dynamics",
+        model: CircuitModel | None = None,
+    ) -> Self:
+        """The circuit that ``save`` wrote, of this class or on Brian2.
+
+        ``model`` is used instead of the one in the file, which has no NumPy functions of its own.
+        """
+        from circuits.keeping import Kept
+
+        kept = Kept(path)
+        if model is None:
+            model = kept.model
+        circuit = cls(kept.parameters, kept.lift, settling=settling, model=model)
+        if kept.values_set:
+            raise ParameterError(
+                f"{shown_path(path)} has values that were set on a network "
+                f"({', '.join(kept.values_set)}), which NumPy does not have: use ManifoldCircuit"
+            )
+        kept.restore(circuit)
+        return circuit
 
     def _advance(self, state: CircuitState, task: Task) -> dict[str, FloatArray]:
         out: dict[str, list[FloatArray]] = {}

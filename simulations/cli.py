@@ -166,6 +166,37 @@ def _run_again(source: Path, out: Path) -> None:
 
 
 @app.command()
+def predict(
+    circuit: Annotated[
+        Path, typer.Argument(help="A circuit, as 'run --data', 'demo' and circuit.save write it.")
+    ],
+    data: Annotated[Path, typer.Option(help="Points (CSV, NPY, NPZ or NetCDF).")],
+    out: Annotated[
+        Path | None,
+        typer.Option(help="The .csv or .nc file to write; default: FILE-answers.csv by --data."),
+    ] = None,
+    engine: Engine = "auto",
+    label_column: Annotated[
+        str | None,
+        typer.Option(help="Column of --data with classes, to score the answers. Default: label."),
+    ] = None,
+    class_column: Annotated[
+        str | None,
+        typer.Option(help="Column with the classes to score by, where there are labels besides."),
+    ] = None,
+) -> None:
+    """Let a trained circuit answer to points, with frozen weights, and write its answers.
+
+    A row per point: y of every readout, and the class it stands for where classes have names.
+
+    Example: manifold-circuit predict results/points-circuit.nc --data new.csv --out answers.csv
+    """
+    from simulations.prediction import answer_file
+
+    answer_file(circuit, data, engine, out, label_column, class_column)
+
+
+@app.command()
 def compare(
     context: typer.Context,
     data: Data = None,

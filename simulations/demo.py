@@ -7,8 +7,10 @@ import time
 from pathlib import Path
 
 from circuits import ManifoldCircuit, ReferenceCircuit, files, results
+from circuits.keeping import require_free
 from circuits.measures import accuracy
 from simulations.experiments import two_moons
+from simulations.own_data import circuit_beside
 
 
 def run_demo(engine: str, seed: int, out: Path) -> None:
@@ -18,6 +20,8 @@ def run_demo(engine: str, seed: int, out: Path) -> None:
     circuit = ManifoldCircuit(stream.parameters, stream.lift, engine)
     target = out / "two-moons.nc"
     results.make_way(target, "demo")
+    kept = circuit_beside(target)
+    require_free(kept)
     print(f"preparing engine {circuit.engine}", file=sys.stderr)
     started = time.perf_counter()
     compiled = circuit.prepare(snapshot_every=1)
@@ -26,6 +30,7 @@ def run_demo(engine: str, seed: int, out: Path) -> None:
     seconds = time.perf_counter() - prepared
     run = two_moons.annotate(run, stream, seed).assign_attrs(kind="demo")
     path = results.save(run, target)
+    circuit.save(kept)
 
     reference = ReferenceCircuit(stream.parameters, stream.lift)
     expected = reference.run(stream.points, stream.labels, snapshot_every=1, progress=True)
@@ -52,5 +57,6 @@ def run_demo(engine: str, seed: int, out: Path) -> None:
     )
     print(f"largest difference   {differences[worst]:.1e} ({worst}) from the NumPy reference")
     print(f"predicted signs      {'all equal' if signs_agree(run, expected) else 'NOT all equal'}")
-    for file in (path, *drawn):
+    for file in (path, kept, *drawn):
         print(f"wrote                {file}")
+    print(f"to use the circuit   manifold-circuit predict {kept} --data {path}")

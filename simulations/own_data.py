@@ -17,6 +17,7 @@ import xarray as xr
 from circuits import files, results
 from circuits.errors import shown_path
 from circuits.files import FileError
+from circuits.keeping import KIND
 from circuits.lift import FloatArray, SphereLift, as_labels, tile_radius_for
 from circuits.measures import accuracy
 from circuits.parameters import CircuitParameters
@@ -40,6 +41,8 @@ class OwnStream:
     """-1, +1, or 0 where unknown; the circuit does not see them."""
     mapping: dict[str, int]
     """Which class of the file became which number."""
+    columns: list[str]
+    """Names of the coordinates; empty if they have none."""
 
 
 def prepare(
@@ -72,21 +75,29 @@ def prepare(
         SphereLift.around(points),
         found.classes,
         found.mapping,
+        found.columns,
     )
 
 
 def target_for(path: Path, out: Path) -> Path:
     """Where the result of a file goes: ``points.nc`` for ``points.csv``, or ``points.csv.nc`` where
-    that is taken by something else, or would be by an experiment."""
+    that (or the place of the circuit beside it) is taken by something else, or would be by an
+    experiment."""
     kind = _kind(path)
     short, long = out / f"{path.stem}.nc", out / f"{path.name}.nc"
     for target in (long,) if path.stem in EXPERIMENTS else (short, long):
-        if results.is_free(target, kind, path):
+        beside = circuit_beside(target)
+        if results.is_free(target, kind, path) and results.is_free(beside, KIND, path):
             return target
     raise FileError(
         f"{shown_path(long)} is not a result of {shown_path(path)} and is not written over: give "
         "another --out"
     )
+
+
+def circuit_beside(result: Path) -> Path:
+    """Where the circuit goes that has made a result: ``points-circuit.nc``."""
+    return result.with_name(f"{result.stem}-circuit.nc")
 
 
 def _kind(path: Path) -> str:
@@ -108,6 +119,9 @@ def run_file(path: Path, stream: OwnStream, engine: str, out: Path) -> None:
         code=results.code_revision(),
     )
     saved = results.save(result, target)
+    known = {"label_mapping": stream.mapping, "columns": stream.columns}
+    about = {name: json.dumps(value) for name, value in known.items() if value}
+    kept = circuit.save(circuit_beside(target), **about)
     p = stream.parameters
     print(f"{len(stream.points)} points, {int((stream.labels != 0).any(axis=1).sum())} labelled")
     if stream.mapping:
@@ -122,6 +136,7 @@ def run_file(path: Path, stream: OwnStream, engine: str, out: Path) -> None:
     if stream.classes is not None:
         print(score(result))
     print(f"wrote {saved}; 'manifold-circuit plot {saved}' shows it")
+    print(f"wrote {kept}; 'manifold-circuit predict {kept} --data FILE' lets it answer")
 
 
 def snapshot_interval(stream: OwnStream) -> int:

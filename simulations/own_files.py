@@ -38,6 +38,8 @@ class Content:
     classes: Names | None = None
     notes: list[str] = field(default_factory=list)
     """What a user should know about how the file was read."""
+    columns: list[str] = field(default_factory=list)
+    """Names of the coordinates; empty if they have none."""
 
 
 @dataclass(frozen=True)
@@ -50,11 +52,22 @@ class OwnPoints:
     mapping: dict[str, int]
     """Which class of the file became which number; empty if they were -1, 0 and +1."""
     notes: list[str]
+    columns: list[str]
+    """Names of the coordinates; empty if they have none."""
 
 
 def load_points(
     path: Path, label_column: str | None = None, class_column: str | None = None
 ) -> OwnPoints:
+    """What a file holds, with numbers for the names of its classes; see `read_content`."""
+    content = read_content(path, label_column, class_column)
+    with _named(path):
+        return _numbered(content)
+
+
+def read_content(
+    path: Path, label_column: str | None = None, class_column: str | None = None
+) -> Content:
     """Read a file.
 
     CSV: a row per point. With a header, ``label_column`` names the column that the circuit is
@@ -69,8 +82,16 @@ def load_points(
     if reader is None:
         raise InputError(f"{shown_path(path)} must be a .csv, .npy, .npz or .nc file")
     require_file(path)
+    with _named(path):
+        found: Content = reader(path, label_column, class_column)
+    return found
+
+
+@contextmanager
+def _named(path: Path) -> Iterator[None]:
+    """Around work on what is in a file: an error says which."""
     try:
-        return _numbered(reader(path, label_column, class_column))
+        yield
     except InputError as error:
         raise InputError(f"{shown_path(path)}: {error}") from None
 
@@ -93,6 +114,7 @@ def _numbered(content: Content) -> OwnPoints:
         numbers(content.classes),
         {} if same else mapping,
         content.notes,
+        content.columns,
     )
 
 
@@ -178,6 +200,7 @@ def _from_table(table: CsvTable, label_column: str | None, class_column: str | N
         None if label is None else class_names(columns[label]),
         None if scored is None else class_names(columns[scored]),
         notes,
+        [] if all(name.isdigit() for name in names) else names,
     )
 
 

@@ -22,6 +22,7 @@ from analysis.kinds import FIGURES, damage, lacking
 from circuits import results
 from circuits.errors import CircuitError, shown_path
 from circuits.files import FileError
+from circuits.keeping import ANSWERS, KIND
 from circuits.lift import SphereLift
 from circuits.parameters import CircuitParameters
 from circuits.selection import first_repeat, seeds_of
@@ -144,13 +145,17 @@ class Result:
 
 
 def read_results(directory: Path) -> tuple[list[Result], list[Skipped]]:
-    """The results in a folder, the paper's experiments first, and the files that are none."""
+    """The results in a folder, the paper's experiments first, and the files that are none.
+
+    Circuits and their answers are no results of runs, and nothing to complain of.
+    """
     found, skipped = [], []
     for path in sorted([*directory.glob("*.nc"), *directory.glob("*/*.nc")], key=_natural):
         name = in_short(shown_path(path.relative_to(directory).as_posix()))
         try:
             with results.opened(path) as dataset:
-                found.append(_look_at(dataset, path, name))
+                if dataset.attrs.get("kind") not in (KIND, ANSWERS):
+                    found.append(_look_at(dataset, path, name))
         except FileError as error:
             skipped.append(Skipped(name, str(error).removeprefix(f"{path} ")))
         except Exception as error:  # whatever a file of any content makes a reader raise

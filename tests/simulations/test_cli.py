@@ -53,6 +53,7 @@ COMMANDS = [
     "demo",
     "list",
     "run",
+    "predict",
     "compare",
     "plot",
     "report",
@@ -92,6 +93,13 @@ def test_demo(tmp_path, monkeypatch):
     drawn = run(*example)
     assert drawn.returncode == 0, drawn.stderr
     assert (demo / "figures" / "two-moons-raster.png").exists()
+    words = shlex.split(values["to use the circuit"])[1:]
+    used = run(*words, "--engine", "exact")
+    assert used.returncode == 0, used.stderr
+    share, count = re.search(r"accuracy (\S+) on (\d+) answers", used.stdout).groups()
+    assert float(share) >= 0.99
+    assert int(count) == 2000
+    assert len((demo / "two-moons-answers.csv").read_text().splitlines()) == 2001
 
 
 def test_the_demo_says_apart_what_compiling_took(tmp_path, monkeypatch):
@@ -222,6 +230,11 @@ def test_examples_on_own_data(tmp_path, monkeypatch):
         assert result.returncode == 0, result.stderr
         assert "'manifold-circuit plot results/" in result.stdout
     assert "classes iris is -1, rose is +1" in result.stdout
+    [example] = examples("predict")
+    np.savetxt(tmp_path / "new.csv", points, delimiter=",")
+    answered = run(*example)
+    assert answered.returncode == 0, answered.stderr
+    assert len((tmp_path / "answers.csv").read_text().splitlines()) == 121
     with xr.open_dataset(tmp_path / "results" / "flowers.nc") as saved:
         assert json.loads(saved.attrs["label_mapping"]) == {"iris": -1, "rose": 1}
         assert (saved["labels"][:, 0] == np.where(points[:, 0] < 0.5, -1, 1)).all()

@@ -38,7 +38,11 @@ def test_an_input_is_not_written_over(here):
     for _ in range(2):  # again, over the result of the same
         assert "wrote points.nc.nc" in done("run", "--data", "points.nc", "--out", ".", *OWN).stdout
         assert (here / "points.nc").read_bytes() == before
-    assert kinds(here) == {"points.nc": None, "points.nc.nc": "data points.nc"}
+    assert kinds(here) == {
+        "points.nc": None,
+        "points.nc-circuit.nc": "circuit",
+        "points.nc.nc": "data points.nc",
+    }
 
 
 def test_files_that_differ_in_their_suffix_have_results_of_their_own(here):
@@ -48,7 +52,8 @@ def test_files_that_differ_in_their_suffix_have_results_of_their_own(here):
     for name in ("a.csv", "a.npy", "a.npz", "a.csv", "a.npy"):
         done("run", "--data", name, "--out", "out", *OWN)
     expected = {"a.nc": "data a.csv", "a.npy.nc": "data a.npy", "a.npz.nc": "data a.npz"}
-    assert kinds(here / "out") == expected
+    circuits = {name.removesuffix(".nc") + "-circuit.nc": "circuit" for name in expected}
+    assert kinds(here / "out") == expected | circuits
     assert (results.load(here / "out" / "a.npy.nc")["points"].values == POINTS[::-1]).all()
 
 
@@ -58,7 +63,12 @@ def test_files_of_one_name_in_two_folders_have_results_of_their_own(here):
         np.savetxt(here / folder / "a.csv", POINTS + i, delimiter=",")
     for folder in ("one", "two", "one"):
         done("run", "--data", f"{folder}/a.csv", "--out", "out", *OWN)
-    assert kinds(here / "out") == {"a.csv.nc": "data a.csv", "a.nc": "data a.csv"}
+    assert kinds(here / "out") == {
+        "a.csv-circuit.nc": "circuit",
+        "a.csv.nc": "data a.csv",
+        "a-circuit.nc": "circuit",
+        "a.nc": "data a.csv",
+    }
     for name, i in (("a.nc", 0), ("a.csv.nc", 1)):
         assert np.abs(results.load(here / "out" / name)["points"].values - POINTS - i).max() < 1e-12
     refused = run("run", "--data", "three/a.csv", "--out", "out", *OWN)
@@ -72,8 +82,22 @@ def test_a_file_that_is_named_as_an_experiment(here):
         done("run", "--data", "square-balance.csv", "--out", "out", *OWN)
         done(*small("run", "square-balance", "--repeats", 1, "--out", "out"))
     assert kinds(here / "out") == {
+        "square-balance.csv-circuit.nc": "circuit",
         "square-balance.csv.nc": "data square-balance.csv",
         "square-balance.nc": "merged square-balance",
+    }
+
+
+def test_a_file_that_is_named_as_the_circuit_of_another(here):
+    for i, name in enumerate(("a.csv", "a-circuit.csv")):
+        np.savetxt(here / name, POINTS + i, delimiter=",")
+    for name in ("a.csv", "a-circuit.csv", "a.csv"):
+        done("run", "--data", name, "--out", "out", *OWN)
+    assert kinds(here / "out") == {
+        "a-circuit.csv-circuit.nc": "circuit",
+        "a-circuit.csv.nc": "data a-circuit.csv",
+        "a-circuit.nc": "circuit",
+        "a.nc": "data a.csv",
     }
 
 
@@ -108,6 +132,12 @@ def test_the_demonstration_does_not_write_over_an_experiment(here):
     assert refused.returncode == 2
     assert "another kind of result (merged two-moons, not demo)" in refused.stderr
     assert results.load(here / "two-moons.nc").identical(merged)
+    (here / "out").mkdir()
+    (here / "out" / "two-moons-circuit.nc").write_text("mine")
+    refused = run("demo", "--out", "out")
+    assert refused.returncode == 2
+    assert "two-moons-circuit.nc is there already, does not hold a circuit" in refused.stderr
+    assert [path.name for path in (here / "out").iterdir()] == ["two-moons-circuit.nc"]
 
 
 def test_a_page_is_not_written_over_anything_else(here):

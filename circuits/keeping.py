@@ -1,0 +1,240 @@
+"""A circuit on disk: all it takes to go on where it stopped, or to predict.
+
+The file is NetCDF: arrays of the state as variables with named dimensions, its counters as
+attributes, and parameters, lift and model as attributes in JSON, with every default written out.
+``format_version`` says how to read it; files of earlier versions stay readable.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from circuits import results
+from circuits.dataset import NAMES, SHAPES, versions
+from circuits.errors import CircuitError, EngineError, InputError, shown, shown_path
+from circuits.files import FileError
+from circuits.lift import SphereLift
+from circuits.model import RULES, CircuitModel
+from circuits.parameters import CircuitParameters
+from circuits.rules import Rule
+from circuits.state import CircuitState
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from circuits.base import Circuit
+
+KIND, ANSWERS = "circuit", "answers"
+"""Kinds of files: a circuit, and what one has answered."""
+
+FORMAT_VERSION = 1
+
+LATER: tuple[str, ...] = ()
+"""Fields of `CircuitState` that came after version 1: files may lack them, and their defaults mean
+what circuits did before."""
+
+EXTRA, SET = "extra.", "set."
+"""Prefixes of variables that a model adds, and of values that a user has set on the network."""
+
+
+def save(circuit: Circuit, path: Any, attributes: Mapping[str, str]) -> Path:
+    """Write a circuit, with attributes besides those it needs; only over an earlier one."""
+    import xarray as xr
+
+    target = _as_path(path)
+    require_free(target)
+    with circuit._turn:
+        state, values_set = circuit.state, dict(getattr(circuit, "values_set", {}))
+    fields = {field.name: getattr(state, field.name) for field in dataclasses.fields(state)}
+    extra = fields.pop("extra")
+    arrays = {name: value for name, value in fields.items() if isinstance(value, np.ndarray)}
+    counters = {name: value for name, value in fields.items() if name not in arrays}
+    data: dict[str, Any] = {
+        name: (_dimensions(name, value), value, {"long_name": NAMES.get(name, name), "units": "1"})
+        for name, value in arrays.items()
+    }
+    for prefix, values in ((EXTRA, extra), (SET, values_set)):
+        for name, value in values.items():
+            array = np.asarray(value)
+            data[prefix + name] = (_dimensions(prefix + name, array), array)
+    needed = {
+        "kind": KIND,
+        "format_version": FORMAT_VERSION,
+        "engine": circuit.engine,
+        "parameters": json.dumps(circuit.parameters.as_dict()),
+        "lift": json.dumps(circuit.lift.as_dict()),
+        "model": json.dumps(_model_as_dict(circuit.model)),
+        "versions": json.dumps(versions()),
+        "code": results.code_revision(),
+    } | {name: value for name, value in counters.items() if value is not None}
+    for name, text in attributes.items():
+        if name in needed or not isinstance(text, str):
+            raise InputError(
+                f"{name}={shown(text)} cannot be kept with a circuit: attributes are text, under "
+                f"other names than {', '.join(needed)}"
+            )
+    return results.save(xr.Dataset(data, attrs={**attributes, **needed}), target)
+
+
+def require_free(path: Path) -> None:
+    """Refuse to write a circuit over anything but an earlier one."""
+    if path.is_dir():
+        raise FileError(f"{shown_path(path)} is a folder: give the name of a file")
+    if not results.is_free(path, KIND):
+        raise FileError(
+            f"{shown_path(path)} is there already, does not hold a circuit, and is not written "
+            "over: give another name"
+        )
+
+
+class Kept:
+    """What a file says of a circuit."""
+
+    def __init__(self, path: Any) -> None:
+        self.path = _as_path(path)
+        found = results.load(self.path)
+        self._require_circuit(found)
+        with self._whole():
+            self.parameters = CircuitParameters(**json.loads(found.attrs["parameters"]))
+            self.lift = SphereLift(**json.loads(found.attrs["lift"]))
+            self.model = _model_from(json.loads(found.attrs["model"]))
+            self.model.check(self.parameters, self.lift.n_inputs)
+            self.state = _state_from(found)
+            self.values_set = _with_prefix(found, SET)
+            self.attributes = dict(found.attrs)
+
+    def _require_circuit(self, found: xr.Dataset) -> None:
+        where, kind = shown_path(self.path), found.attrs.get("kind")
+        if kind != KIND and "W" in found and "parameters" in found.attrs:
+            raise FileError(
+                f"{where} holds the result of a run, without the circuit's clock and what a model "
+                "adds to its state: 'circuit.save' writes a circuit, and 'run --data' and 'demo' "
+                "write theirs beside their result, as NAME-circuit.nc"
+            )
+        if kind != KIND:
+            raise FileError(f"{where} does not hold a circuit: 'circuit.save' writes such a file")
+        version = found.attrs.get("format_version")
+        if not isinstance(version, int | np.integer) or version < 1:
+            raise FileError(f"{where} does not hold a whole circuit: its format is {version!r}")
+        if version > FORMAT_VERSION:
+            raise FileError(
+                f"{where} is of format {version}, and manifold-circuit "
+                f"{versions()['manifold-circuit']} reads formats up to {FORMAT_VERSION}: use a "
+                "later one"
+            )
+
+    def restore(self, circuit: Circuit) -> None:
+        """Let a circuit be in the state that was kept."""
+        with self._whole():
+            circuit.state = self.state
+
+    @contextmanager
+    def _whole(self) -> Iterator[None]:
+        """Around reading: whatever a file of any content leads to is one sentence that names it."""
+        try:
+            yield
+        except Exception as error:
+            reason = str(error).partition("\n")[0][:300]
+            if isinstance(error, KeyError):
+                reason = f"there is no {reason}"
+            elif not isinstance(error, CircuitError):
+                reason = f"{type(error).__name__}: {reason}"
+            raise FileError(
+                f"{shown_path(self.path)} does not hold a whole circuit ({reason})"
+            ) from None
+
+
+def _as_path(path: Any) -> Path:
+    try:
+        return Path(path)
+    except TypeError:
+        raise InputError(f"{shown(path)} is not the name of a file") from None
+
+
+def _dimensions(name: str, value: Any) -> tuple[str, ...]:
+    return SHAPES.get(name, tuple(f"{name}.{axis}" for axis in range(value.ndim)))
+
+
+def _state_from(found: xr.Dataset) -> CircuitState:
+    values: dict[str, Any] = {"extra": _with_prefix(found, EXTRA)}
+    for field in dataclasses.fields(CircuitState):
+        if field.name in found.data_vars:
+            values[field.name] = found[field.name].to_numpy()
+        elif field.name in found.attrs:
+            values[field.name] = np.asarray(found.attrs[field.name]).item()
+        elif field.name not in (*LATER, *values) and field.default is not None:
+            raise InputError(f"there is no {field.name}")
+    return CircuitState(**values)
+
+
+def _with_prefix(found: xr.Dataset, prefix: str) -> dict[str, Any]:
+    return {
+        str(name).removeprefix(prefix): values.to_numpy()
+        for name, values in found.data_vars.items()
+        if str(name).startswith(prefix)
+    }
+
+
+def _model_as_dict(model: CircuitModel) -> dict[str, Any]:
+    """The model as JSON from which it can be made again; its NumPy functions are not in it.
+
+    ``changed`` names what is not the paper's, which alone is read: the other rules may be written
+    otherwise one day, and have NumPy functions.
+    """
+    described, default, changes = model.as_dict(), CircuitModel(), model.changes()
+    described["namespace"] = {
+        name: _plain(name, value) for name, value in sorted(model.namespace.items())
+    }
+    described["changed"] = [
+        name
+        for name in described
+        if name in changes
+        or (name in RULES and getattr(model, name) != getattr(default, name))  # in its function
+    ]
+    return described
+
+
+def _plain(name: str, value: Any) -> Any:
+    """A number as it is; a quantity in SI units, with its powers of m, kg, s, A, K, mol and cd."""
+    if isinstance(getattr(value, "values", None), np.ndarray):
+        raise EngineError(
+            f"the TimedArray {name!r} in the model's namespace cannot be saved with the circuit"
+        )
+    dimensions = getattr(value, "dim", None)
+    if dimensions is None:
+        return value.item() if isinstance(value, np.generic) else value
+    return {"value": float(value), "exponents": [float(power) for power in dimensions._dims]}
+
+
+def _model_from(described: dict[str, Any]) -> CircuitModel:
+    """A model from its description."""
+    values = {name: described[name] for name in described["changed"]}
+    for name in values:
+        if name in RULES:
+            values[name] = Rule(values[name])
+    if "connections" in values:
+        values["connections"] = {
+            name: np.array([[mark == "1" for mark in row] for row in rows])
+            for name, rows in values["connections"].items()
+        }
+    if "namespace" in values:
+        values["namespace"] = {name: _quantity(v) for name, v in values["namespace"].items()}
+    return CircuitModel(**values)
+
+
+def _quantity(value: Any) -> Any:
+    if not isinstance(value, dict):
+        return value
+    from circuits.brian import import_brian2
+
+    import_brian2()
+    from brian2 import Quantity, get_or_create_dimension
+
+    return Quantity(value["value"], dim=get_or_create_dimension(value["exponents"]))

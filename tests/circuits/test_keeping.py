@@ -1,0 +1,327 @@
+"""Circuits on disk: what was saved goes on as if it had never stopped."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from circuits import (
+    CircuitModel,
+    CircuitParameters,
+    ManifoldCircuit,
+    ReferenceCircuit,
+    SphereLift,
+    keeping,
+    results,
+    rules,
+)
+from circuits.errors import EngineError, InputError, ParameterError
+from circuits.files import FileError
+from circuits.rules import Rule
+from circuits.state import CircuitState
+from simulations.experiments.experiment import make_circuit
+from tests.circuits.test_agreement import LIFT
+from tests.conftest import moons, small_circuit
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::circuits.errors.UnsettledWarning"),
+    pytest.mark.filterwarnings("ignore::circuits.errors.LostLabelWarning"),
+]
+
+SOLVERS = ("numpy", "cython", "cpp_standalone", "reference", "exact")
+POINTS, _, LABELS = moons(60, seed=2, after=10)
+
+
+def load(path, solver):
+    if solver in ("reference", "exact"):
+        settling = "exact" if solver == "exact" else "dynamics"
+        return ReferenceCircuit.load(path, settling=settling)
+    return ManifoldCircuit.load(path, engine=solver)
+
+
+VARIANTS = {
+    "default": {},
+    "carry over": {"reset": False},
+    "recycled": {"n_tiles": 2, "recycle": True},
+    "gated": {"readout_rule": "gated", "readout_rate": 0.5, "clamp_labels": True},
+    "constant gain": {"gain": "auto", "tiles": "first", "reset": False, "tau_h": "8 ms"},
+}
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_saved_and_loaded_goes_on_as_if_nothing_had_happened(solver, variant, tmp_path):
+    common = {"tile_radius": 1.0, "n_readouts": 2, "mu": (1000.0, 3.0)}
+    parameters = small_circuit(**common | {"steps_per_presentation": 10} | VARIANTS[variant])
+    circuit = make_circuit(solver, parameters, LIFT)
+    points, _, labels = moons(60, seed=2, after=3)
+    circuit.run(points[:10], labels[:10])
+    circuit.predict(points[:3])
+    path = circuit.save(tmp_path / "deep" / "circuit.nc")
+    loaded = load(path, solver)
+    assert loaded.parameters == parameters
+    assert loaded.lift.as_dict() == LIFT.as_dict()
+    assert loaded.state.learned == 10
+    assert loaded.state.shown == 13
+    if variant == "default":
+        assert loaded.state.w.any()
+        assert 0 < loaded.state.in_use.sum() < 6  # others are recruited later
+    first, second = circuit.run(points[10:], labels[10:]), loaded.run(points[10:], labels[10:])
+    # The same computation from the same numbers, by the same solver.
+    assert first.equals(second)
+    assert (circuit.predict(points) == loaded.predict(points)).all()
+    for field in dataclasses.fields(CircuitState):
+        ours, theirs = (getattr(one.state, field.name) for one in (circuit, loaded))
+        assert np.array_equal(ours, theirs) or ours == theirs, field.name
+
+
+def test_another_solver_takes_over(tmp_path):
+    parameters = small_circuit(tile_radius=1.0, steps_per_presentation=10)
+    circuit = ManifoldCircuit(parameters, LIFT, "cpp_standalone")
+    circuit.run(POINTS[:30], LABELS[:30])
+    path = circuit.save(tmp_path / "circuit.nc")
+    expected = circuit.run(POINTS[30:], LABELS[30:])
+    for solver in ("numpy", "cython", "reference"):
+        found = load(path, solver).run(POINTS[30:], LABELS[30:])
+        for name in ("h", "u", "y", "W", "b", "w", "V"):
+            # Sums in other orders, over 30 presentations.
+            assert np.abs(found[name].values - expected[name].values).max() <= 1e-10, name
+
+
+@pytest.mark.parametrize("saver", SOLVERS)
+def test_whoever_saved_it_and_whoever_loads_it(saver, tmp_path):
+    """A solver that loads a file does what it does from the state of the one that saved it."""
+    parameters = small_circuit(tile_radius=1.0, reset=False, steps_per_presentation=10)
+    circuit = make_circuit(saver, parameters, LIFT)
+    circuit.run(POINTS[:30], LABELS[:30])
+    path = circuit.save(tmp_path / "circuit.nc")
+    for solver in SOLVERS:
+        other = make_circuit(solver, parameters, LIFT)
+        other.state = circuit.state
+        loaded = load(path, solver)
+        assert loaded.engine == solver
+        assert loaded.run(POINTS[30:40]).equals(other.run(POINTS[30:40])), solver
+
+
+def test_every_field_of_the_state_is_in_the_file(tmp_path, monkeypatch):
+    circuit = ReferenceCircuit(small_circuit(tile_radius=1.0), LIFT, tile_centers=POINTS[:6])
+    path = circuit.save(tmp_path / "circuit.nc")  # before it was shown anything
+    whole = results.load(path)
+    for field in dataclasses.fields(CircuitState):
+        if field.name == "extra":
+            continue
+        assert (field.name in whole) != (field.name in whole.attrs), field.name
+        results.save(whole.drop_vars(field.name, errors="ignore"), path)
+        if field.name in whole.attrs:
+            less = whole.copy()
+            del less.attrs[field.name]
+            results.save(less, path)
+        with pytest.raises(FileError, match=rf"whole circuit \(there is no {field.name}\)"):
+            ReferenceCircuit.load(path)
+    less = whole.copy()
+    del less.attrs["shown"]
+    monkeypatch.setattr(keeping, "LATER", ("shown",))
+    assert ReferenceCircuit.load(results.save(less, path)).state.shown == 0
+
+
+def test_a_model_of_ones_own_and_values_set_on_the_network(tmp_path):
+    from brian2 import ms
+
+    mask = np.ones((2, 6), dtype=bool)
+    mask[0, ::2] = False
+    leaky = "dh/dt = (gain*(drive - sqrt_alpha*b - inhibition) - leak*h*(slow/tau_h))/tau_h : 1"
+    model = CircuitModel(
+        excitatory=Rule(leaky),
+        connections={"lateral": mask},
+        delay="2 ms",
+        namespace={"leak": 0.1, "slow": 3 * ms},
+    )
+    parameters = small_circuit(tile_radius=1.0, steps_per_presentation=10, reset=False)
+    circuit = ManifoldCircuit(parameters, LIFT, "numpy", model=model)
+    circuit.run(POINTS[:30], LABELS[:30])
+    path = circuit.save(tmp_path / "circuit.nc")
+    loaded = ManifoldCircuit.load(path, "numpy")
+    assert loaded.model.as_dict() == model.as_dict()
+    assert loaded.run(POINTS[30:], LABELS[30:]).equals(circuit.run(POINTS[30:], LABELS[30:]))
+    with pytest.raises(ParameterError, match="only Brian2 text"):
+        ReferenceCircuit.load(path)
+    circuit.network["excitatory"].tau_h = 20 * ms
+    again = ManifoldCircuit.load(circuit.save(path), "numpy")
+    assert set(again.values_set) == {"excitatory.tau_h"}
+    assert again.run(POINTS[:9]).equals(circuit.run(POINTS[:9]))
+
+
+def test_values_set_on_a_network_that_is_compiled(tmp_path):
+    from brian2 import ms
+
+    parameters = small_circuit(tile_radius=1.0, steps_per_presentation=10)
+    circuit = ManifoldCircuit(parameters, LIFT, "cpp_standalone")
+    circuit.run(POINTS[:30], LABELS[:30])
+    before = circuit.respond(POINTS)
+    circuit.network["excitatory"].tau_h = 20 * ms
+    path = circuit.save(tmp_path / "circuit.nc")
+    expected = circuit.respond(POINTS)
+    assert (expected != before).any()
+    assert (ManifoldCircuit.load(path, "cpp_standalone").respond(POINTS) == expected).all()
+    with pytest.raises(ParameterError, match=r"set on a network \(excitatory.tau_h\).*NumPy"):
+        ReferenceCircuit.load(path)
+
+
+def test_numpy_functions_come_from_the_one_who_loads(tmp_path):
+    """Also where a rule has the paper's text: what it computed in NumPy is not in the file."""
+    slower = Rule(
+        rules.BIAS.brian2, lambda b, h, alpha, eta: rules.BIAS.numpy(b, h, alpha, eta / 2)
+    )
+    model = CircuitModel(bias=slower, namespace={"whole": 3, "truth": True, "part": 0.5})
+    circuit = ReferenceCircuit(small_circuit(tile_radius=1.0), LIFT, model=model)
+    circuit.run(POINTS[:30])
+    path = circuit.save(tmp_path / "circuit.nc")
+    with pytest.raises(ParameterError, match="'bias' has only Brian2 text"):
+        ReferenceCircuit.load(path)
+    kept = keeping.Kept(path).model.namespace
+    assert {name: (type(value), value) for name, value in kept.items()} == {
+        "whole": (int, 3),
+        "truth": (bool, True),
+        "part": (float, 0.5),
+    }
+    loaded = ReferenceCircuit.load(path, model=model)
+    assert loaded.run(POINTS[30:]).equals(circuit.run(POINTS[30:]))
+
+
+def test_much_that_is_in_a_file(tmp_path):
+    """Attributes of a megabyte: masks and centres of wide data."""
+    lift = SphereLift(np.arange(5000) / 7, 1e6)
+    mask = np.random.default_rng(0).uniform(size=(200, 5001)) < 0.5
+    parameters = CircuitParameters(n_tiles=200, tile_radius=1e5)
+    centers = np.random.default_rng(1).normal(size=(200, 5000))
+    model = CircuitModel(connections={"feedforward": mask})
+    circuit = ReferenceCircuit(parameters, lift, model=model, tile_centers=centers)
+    loaded = ReferenceCircuit.load(circuit.save(tmp_path / "wide.nc"))
+    assert (loaded.lift.center == lift.center).all()
+    assert (loaded.model.connections["feedforward"] == mask).all()
+    assert (loaded.state.W == circuit.state.W).all()
+
+
+def test_what_cannot_be_saved_says_so(tmp_path):
+    path = tmp_path / "circuit.nc"
+    parameters = small_circuit(tile_radius=1.0, steps_per_presentation=5)
+    with pytest.raises(InputError, match="no state yet"):
+        ManifoldCircuit(parameters, LIFT, "numpy").save(path)
+    extended = ManifoldCircuit(parameters, LIFT, "numpy", extend=lambda network: None)
+    extended.run(POINTS)
+    with pytest.raises(EngineError, match="extended or changed by hand cannot be saved"):
+        extended.save(path)
+    assert not path.exists()
+
+
+def trained(settling="exact"):
+    circuit = ReferenceCircuit(small_circuit(tile_radius=1.0), LIFT, settling=settling)
+    circuit.run(POINTS)
+    return circuit
+
+
+def test_texts_are_kept_with_a_circuit(tmp_path):
+    path = trained().save(tmp_path / "circuit.nc", comment="of Tuesday", label_mapping="{}")
+    assert keeping.Kept(path).attributes["comment"] == "of Tuesday"
+    for attributes in ({"model": "x"}, {"learned": "x"}, {"number": 3}):
+        with pytest.raises(InputError, match="cannot be kept with a circuit"):
+            trained().save(path, **attributes)
+
+
+def test_only_a_circuit_is_written_over(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    circuit = trained()
+    results.save(circuit.run(POINTS), tmp_path / "run.nc")
+    (tmp_path / "points.csv").write_text("1,2")
+    (tmp_path / "cut.nc").write_bytes(circuit.save("whole.nc").read_bytes()[:-1])
+    (tmp_path / "gone.nc").symlink_to("nowhere")
+    before = {p.name: p.is_file() and p.read_bytes() for p in tmp_path.iterdir()}
+    for name in ("run.nc", "points.csv", "cut.nc", "gone.nc"):
+        with pytest.raises(FileError, match=f"^{name} is there already.*give another name$"):
+            circuit.save(name)
+    for folder in ("", ".", tmp_path):
+        with pytest.raises(FileError, match="is a folder: give the name of a file"):
+            circuit.save(folder)
+    assert {p.name: p.is_file() and p.read_bytes() for p in tmp_path.iterdir()} == before
+    for name in (None, 3, b"bytes"):
+        for use in (circuit.save, ReferenceCircuit.load, ManifoldCircuit.load):
+            with pytest.raises(InputError, match="is not the name of a file"):
+                use(name)
+    circuit.run(POINTS)
+    circuit.save("whole.nc")
+    assert ReferenceCircuit.load("whole.nc").state.learned == 180
+    assert circuit.save("without-a-suffix") == Path("without-a-suffix")
+    assert ReferenceCircuit.load("without-a-suffix").state.learned == 180
+
+
+def test_what_is_no_circuit_is_refused(tmp_path):
+    path = tmp_path / "circuit.nc"
+    circuit = trained()
+    results.save(circuit.run(POINTS), tmp_path / "run.nc")
+    with pytest.raises(FileError, match=r"holds the result of a run, without .*NAME-circuit.nc"):
+        ReferenceCircuit.load(tmp_path / "run.nc")
+    results.save(xr.Dataset({"a": ("x", [1.0])}), tmp_path / "other.nc")
+    with pytest.raises(FileError, match="does not hold a circuit"):
+        ReferenceCircuit.load(tmp_path / "other.nc")
+    with pytest.raises(FileError, match="it is not a file"):
+        ReferenceCircuit.load(tmp_path)
+    with pytest.raises(FileError, match="there is no result file"):
+        ReferenceCircuit.load(tmp_path / "nowhere")
+    whole = results.load(circuit.save(path))
+    results.save(whole.assign_attrs(format_version=99), path)
+    with pytest.raises(FileError, match=r"is of format 99, and .* up to 1: use a later one"):
+        ReferenceCircuit.load(path)
+    model = json.loads(whole.attrs["model"])
+    for change in (
+        {"format_version": 0},
+        {"format_version": "new"},
+        {"format_version": [1, 2]},
+        {"parameters": "{}{"},
+        {"parameters": json.dumps({"n_tiles": 7})},
+        {"parameters": json.dumps({"colour": "red"})},
+        {"parameters": "[" * 10**5},
+        {"lift": "[]"},
+        {"lift": 3},
+        {"lift": json.dumps({"center": [0, 0, 0], "radius": 3})},
+        {"model": "{}"},
+        {"model": json.dumps(model | {"changed": ["bias"], "bias": 3})},
+        {"model": json.dumps(model | {"changed": ["colour"]})},
+        {"model": json.dumps(model | {"changed": ["connections"], "connections": [1]})},
+        {"model": json.dumps(model | {"changed": ["delay"], "delay": "1 h"})},
+        {"learned": "many"},
+        {"learned": -1},
+        {"shown": [1, 2]},
+    ):
+        refuse(whole.assign_attrs(change), path, change)
+    for name in ("W", "V"):
+        refuse(whole.drop_vars(name), path, name)
+        refuse(whole.assign({name: whole[name] * np.nan}), path, name)
+        refuse(whole.assign({name: whole[name].astype(str)}), path, name)
+    refuse(whole.isel(tile=slice(3)), path, "fewer tiles")
+    refuse(xr.Dataset(attrs=whole.attrs), path, "nothing")
+    path.write_bytes(path.read_bytes()[:-200])
+    with pytest.raises(FileError, match="is not a result"):
+        ReferenceCircuit.load(path)
+
+
+def refuse(kept, path, what):
+    """Neither class loads such a file; both say in one sentence which file it is, and why."""
+    results.save(kept, path)
+    for kind in (ReferenceCircuit, ManifoldCircuit):
+        with pytest.raises(FileError) as refused:
+            kind.load(path, **{"engine": "numpy"} if kind is ManifoldCircuit else {})
+        words = str(refused.value)
+        assert re.fullmatch(rf"{re.escape(str(path))} does not hold a whole circuit.*", words), what
+
+
+def test_the_parameters_of_any_circuit_come_back(tmp_path):
+    parameters = CircuitParameters(n_tiles=3, dt="0.7 ms", tau_h="9.1 ms", readout="tanh", gain=7.0)
+    circuit = ReferenceCircuit(parameters, LIFT, settling="exact")
+    circuit.run(POINTS)
+    assert ReferenceCircuit.load(circuit.save(tmp_path / "c.nc")).parameters == parameters

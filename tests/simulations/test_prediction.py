@@ -1,0 +1,259 @@
+"""Circuits on disk that answer to files: numbers, names, scores, and what is refused."""
+
+from __future__ import annotations
+
+import csv
+import json
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from circuits import CircuitParameters, ManifoldCircuit, ReferenceCircuit, SphereLift, results
+from simulations import prediction
+from tests.simulations.test_cli import run
+
+POINTS = np.random.default_rng(0).uniform(-1, 1, (120, 2))
+NEW = np.random.default_rng(1).uniform(-0.9, 0.9, (40, 2))
+NAMES = np.where(POINTS[:, 0] < 0, "iris", 'rose, "red"')
+LIFT = SphereLift((0.0, 0.0), 3.0)
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::circuits.errors.UnsettledWarning"),
+    pytest.mark.filterwarnings("ignore::circuits.errors.LostLabelWarning"),
+]
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def write(path, header, *columns, separator=","):
+    with path.open("w", newline="") as file:
+        rows = csv.writer(file, delimiter=separator)
+        rows.writerows([header] * bool(header))
+        rows.writerows(zip(*columns, strict=True))
+    return path
+
+
+def trained(path, n_readouts=1, **attributes):
+    """A circuit that knows left from right, and with two readouts also above from below."""
+    parameters = CircuitParameters(
+        n_tiles=15, n_interneurons=2, tile_radius=0.8, n_readouts=n_readouts, mu=3.0
+    )
+    circuit = ReferenceCircuit(parameters, LIFT, settling="exact")
+    circuit.run(POINTS, np.sign(POINTS[:, :n_readouts]))
+    circuit.save(path, **attributes)
+    return circuit
+
+
+def done(*arguments, engine="exact"):
+    result = run("predict", *arguments, "--engine", engine)
+    assert result.returncode == 0, result.stderr
+    return result
+
+
+def rows_of(path):
+    with path.open(newline="") as file:
+        return list(csv.reader(file))
+
+
+def test_from_a_file_with_names_to_answers_with_names(here):
+    write(here / "flowers.csv", ["x", "y", "kind"], *POINTS.T, NAMES, separator=";")
+    options = ("--label-column", "kind", "--engine", "exact", "--set", "n_tiles=15", "--out", "out")
+    assert (
+        "predict out/flowers-circuit.nc --data FILE"
+        in run("run", "--data", "flowers.csv", *options).stdout
+    )
+    classes = np.where(NEW[:, 0] < 0, "iris", 'rose, "red"')
+    write(here / "new.csv", ["x", "y", "label"], *NEW.T, classes)
+    result = done("out/flowers-circuit.nc", "--data", "new.csv")
+    expected = ReferenceCircuit.load("out/flowers-circuit.nc", settling="exact").predict(NEW)[:, 0]
+    header, *rows = rows_of(here / "new-answers.csv")
+    assert header == ["y", "class"]
+    assert [float(y) for y, _ in rows] == expected.tolist()  # to the last bit
+    assert [name for _, name in rows] == [
+        "" if y == 0 else NAMES[np.sign(POINTS[:, 0]) == np.sign(y)][0] for y in expected
+    ]
+    right = np.mean([name == known for (_, name), known in zip(rows, classes, strict=True)])
+    assert f"accuracy {right:.4f} on 40 answers with a known class\n" in result.stdout
+    assert "40/40" in result.stderr
+    assert "wrote new-answers.csv" in result.stdout
+
+
+@pytest.mark.parametrize("engine", ["numpy", "cython", "cpp_standalone", "reference", "exact"])
+def test_every_engine_answers(here, engine):
+    circuit = trained("c.nc")
+    np.save("new.npy", NEW)
+    done("c.nc", "--data", "new.npy", engine=engine)
+    [[name], *rows] = rows_of(here / "new-answers.csv")
+    found = np.array(rows, dtype=float)
+    assert name == "y"
+    if engine == "exact":
+        assert (found == circuit.predict(NEW)).all()
+        return
+    kind, option = (
+        (ReferenceCircuit, {}) if engine == "reference" else (ManifoldCircuit, {"engine": engine})
+    )
+    assert (found == kind.load("c.nc", **option).predict(NEW)).all()
+
+
+def test_several_readouts_and_netcdf(here):
+    circuit = trained("c.nc", 2, label_mapping=json.dumps({"no": -1, "yes": 1}))
+    y = circuit.predict(NEW)
+    names = np.where(NEW < 0, "no", "yes")
+    np.savez("new.npz", points=NEW, labels=names)
+    result = done("c.nc", "--data", "new.npz", "--out", "out/a.nc")
+    right = np.mean(np.sign(y) == np.sign(NEW))
+    assert f"accuracy {right:.4f} on 80 answers" in result.stdout
+    assert results.kind_of(here / "out" / "a.nc") == "answers"
+    with xr.open_dataset("out/a.nc") as saved:
+        assert (saved["points"].values == NEW).all()
+        assert (saved["y"].values == y).all()
+        assert (saved["class"].values == np.where(y < 0, "no", "yes")).all()
+        assert saved.attrs["circuit"] == "c.nc"
+    done("c.nc", "--data", "new.npz", "--out", "a.csv")
+    header, *rows = rows_of(here / "a.csv")
+    assert header == ["y_0", "y_1", "class_0", "class_1"]
+    assert [[float(cell) for cell in row[:2]] for row in rows] == y.tolist()
+    assert [row[2:] for row in rows] == np.where(y < 0, "no", "yes").tolist()
+    for target in ("out/a.nc", "a.csv"):  # earlier answers are written over
+        done("c.nc", "--data", "new.npz", "--out", target)
+
+
+def test_a_point_that_no_tile_responds_to_has_no_class(here):
+    trained("c.nc", label_mapping=json.dumps({"a": -1, "b": 1}))
+    write(here / "new.csv", ["x", "y"], [-0.5, 2.5], [0.0, 0.0])
+    assert "1 of 2 answers are zero: no tile" in done("c.nc", "--data", "new.csv").stdout
+    rows = rows_of(here / "new-answers.csv")
+    assert [row[1] for row in rows] == ["class", "a", ""]
+
+
+@pytest.mark.parametrize(
+    ("names", "mapping", "words"),
+    [
+        (["-1", "1", "0", ""], {}, "on 2 answers"),
+        (["u", "v", "v", ""], {}, "on 3 answers"),  # -1 and +1 in their order, as in run --data
+        (["u", "v", "w", ""], {}, "accuracy unknown: labels, and classes to score them by"),
+        (["iris", "iris", "", ""], {"iris": -1, "rose": 1}, "on 2 answers"),
+        (["iris", "tulip", "rose", ""], {"iris": -1, "rose": 1}, "on 2 answers"),
+        (["", "", "", ""], {"iris": -1, "rose": 1}, "accuracy unknown: no class is known"),
+    ],
+)
+def test_what_is_counted(here, names, mapping, words):
+    trained("c.nc", **({"label_mapping": json.dumps(mapping)} if mapping else {}))
+    write(here / "new.csv", ["x", "y", "label"], *NEW[:4].T, names)
+    result = done("c.nc", "--data", "new.csv")
+    assert words in result.stdout
+    assert ("not counted: tulip" in result.stderr) == ("tulip" in names)
+
+
+def test_columns_in_another_order_are_refused(here):
+    write(here / "a.csv", ["x", "y"], *POINTS.T)
+    run("run", "--data", "a.csv", "--engine", "exact", "--set", "n_tiles=9", "--out", ".")
+    write(here / "b.csv", ["y", "x"], *NEW.T)
+    refused = run("predict", "a-circuit.nc", "--data", "b.csv", "--engine", "exact")
+    assert refused.returncode == 2
+    assert "columns y, x, and the circuit has learned from x, y: put them in" in refused.stderr
+    write(here / "b.csv", ["u", "v"], *NEW.T)
+    assert "u, v are taken for x, y" in done("a-circuit.nc", "--data", "b.csv").stderr
+    write(here / "b.csv", [], *NEW.T)
+    assert "taken for" not in done("a-circuit.nc", "--data", "b.csv").stderr
+
+
+@pytest.fixture
+def folder(here):
+    """A circuit, points, and much that is neither."""
+    circuit = trained("c.nc")
+    results.save(circuit.run(POINTS), here / "run.nc")
+    (here / "cut.nc").write_bytes((here / "c.nc").read_bytes()[:-300])
+    results.save(results.load(here / "c.nc").assign_attrs(format_version=2), here / "future.nc")
+    trained("names.nc", label_mapping="[1, 2]")
+    write(here / "new.csv", ["x", "y"], *NEW.T)
+    write(here / "three.csv", ["x", "y", "z"], *NEW.T, NEW[:, 0])
+    write(here / "one.csv", ["x"], NEW[:, 0])
+    write(here / "text.csv", ["x", "y", "kind"], *NEW.T, ["a", "b"] * 20)
+    write(here / "far.csv", ["x", "y"], *(9 * NEW).T)
+    write(here / "y.csv", ["y"], [1, -1, 1])
+    (here / "header.csv").write_text("y,class\n")
+    (here / "folder").mkdir()
+    return here
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("new.csv", "--data", "c.nc"), "new.csv is not a result of manifold-circuit"),
+        (("nowhere.nc", "--data", "new.csv"), "there is no result file nowhere.nc"),
+        (("folder", "--data", "new.csv"), "folder is not a result"),
+        (("run.nc", "--data", "new.csv"), "run.nc holds the result of a run"),
+        (("cut.nc", "--data", "new.csv"), "cut.nc is not a result"),
+        (("future.nc", "--data", "new.csv"), "future.nc is of format 2"),
+        (("names.nc", "--data", "new.csv"), "does not say what its labels are called"),
+        (("c.nc", "--data", "nowhere.csv"), "there is no file nowhere.csv"),
+        (("c.nc", "--data", "c.nc"), "c.nc: there is no array named 'points'"),
+        (("c.nc", "--data", "three.csv"), "has 3 coordinates per point, and the circuit takes 2;"),
+        (("c.nc", "--data", "one.csv"), "has 1 coordinate per point, and the circuit takes 2"),
+        (("c.nc", "--data", "text.csv"), "say --label-column kind"),
+        (("c.nc", "--data", "new.csv", "--label-column", "k"), "--label-column k: there is no"),
+        (("c.nc", "--data", "far.csv"), "lie outside the lift's radius 3: point"),
+        (("c.nc", "--data", "new.csv", "--engine", "gpu"), "no engine 'gpu'"),
+        (("c.nc", "--data", "new.csv", "--out", "folder"), "folder is a folder"),
+        (("c.nc", "--data", "new.csv", "--out", "a.txt"), "a .csv or .nc file, got a.txt"),
+        *(
+            (("c.nc", "--data", "new.csv", "--out", name), f"{name} does not hold answers")
+            for name in ("new.csv", "y.csv", "header.csv", "one.csv", "c.nc", "run.nc", "cut.nc")
+        ),
+        (("c.nc",), "Missing option '--data'"),
+    ],
+)
+def test_bad_input_is_one_sentence_and_changes_nothing(folder, arguments, words):
+    def content():
+        return {path: path.is_file() and path.read_bytes() for path in folder.rglob("*")}
+
+    before = content()
+    engine = () if "--engine" in arguments else ("--engine", "exact")
+    refused = run("predict", *arguments, *engine)
+    assert refused.returncode == 2
+    assert words in refused.stderr
+    assert "Traceback" not in refused.stderr
+    if "Missing" not in words:
+        assert refused.stderr.count("\n") == 1
+    assert content() == before
+
+
+def test_answers_are_not_written_over_the_points_they_are_to(here):
+    parameters = CircuitParameters(n_tiles=3, n_interneurons=1, tile_radius=1.0)
+    circuit = ReferenceCircuit(parameters, SphereLift((0.0,), 3.0), settling="exact")
+    circuit.run(POINTS[:, :1], np.sign(POINTS[:, 0]))
+    circuit.save("line.nc")
+    for suffix in ("csv", "nc"):
+        first = f"first.{suffix}"
+        write(here / "x.csv", ["x"], NEW[:, 0])
+        done("line.nc", "--data", "x.csv", "--out", first)
+        before = (here / first).read_bytes()
+        refused = run("predict", "line.nc", "--data", first, "--out", first, "--engine", "exact")
+        assert refused.returncode == 2
+        assert "give another --out" in refused.stderr
+        assert (here / first).read_bytes() == before
+
+
+def test_the_page_passes_over_circuits_and_answers(here):
+    results.save(trained("out/c.nc").run(POINTS), here / "out" / "run.nc")
+    np.save("new.npy", NEW)
+    done("out/c.nc", "--data", "new.npy", "--out", "out/answers.nc")
+    from analysis.page.reading import read_results
+
+    found, skipped = read_results(here / "out")
+    assert [result.name for result in found] == ["run.nc"]
+    assert skipped == []
+
+
+def test_rates_read_back_as_they_were():
+    y = np.random.default_rng(0).normal(size=(200, 1)) * 10.0 ** np.arange(-100, 100)[:, None]
+    answers = prediction.Answers(np.zeros((200, 2)), y, {})
+    text = prediction.as_csv(answers).splitlines()
+    assert [float(cell) for cell in text[1:]] == y[:, 0].tolist()
+    assert all(prediction.ANSWER.fullmatch(cell) for cell in text[1:])
