@@ -172,7 +172,7 @@ def _draw_distance(
         if deviation.max() < 8 * EPSILON:
             continue  # rounding: one tile that alone responds has nothing across it
         ax.semilogy(times, np.maximum(deviation, FLOOR), color=color, label=f"{direction} h*")
-        factor = growth_factor(gamma_of(run), target.size, direction)
+        factor = growth_factor(gamma_of(run, target.size), target.size, direction)
         bound = envelope(deviation, factor, settled_set)
         if np.isfinite(bound).any():
             label = f"predicted {factor:.3f}ⁿ"
