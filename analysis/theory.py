@@ -29,6 +29,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
+from analysis.recruiting import in_use_at, recruited_of
 from circuits import rules
 from circuits.errors import InputError
 from circuits.lift import FloatArray, SphereLift
@@ -189,30 +190,6 @@ def floor_of(run: xr.Dataset) -> float:
     return rules.FLOOR * parameters_of(run).kappa * (1 - finite_of(run, "alpha"))
 
 
-def recruited_of(run: xr.Dataset) -> NDArray[np.int64]:
-    """The presentation of the circuit's life that started each tile, -1 for one that is idle.
-
-    A result that does not say so has all its tiles in use from the start.
-    """
-    if "recruited" not in run:
-        return np.zeros(run.sizes["tile"], dtype=np.int64)
-    return np.asarray(run["recruited"].to_numpy(), dtype=np.int64)
-
-
-def in_use_at(run: xr.Dataset, presentation: int) -> NDArray[np.bool_]:
-    """Which tiles were in use during a presentation: what it recruited is among them.
-
-    With ``recycle`` a result holds only when a tile was last moved; a tile that has a bias in the
-    snapshot before was in use, too.
-    """
-    recruited = recruited_of(run)
-    known = (recruited >= 0) & (recruited <= _number(run, presentation))
-    before = _snapshot(run, presentation - 1)
-    if before is not None and parameters_of(run).recycle:
-        known |= before["b"] > 0
-    return known
-
-
 def has_closed_form(run: xr.Dataset) -> bool:
     """Whether a result's rates settle as the paper's do: other ways of learning do not matter."""
     changes = values_of(run, "model_changes") if "model_changes" in run.attrs else {}
@@ -225,6 +202,8 @@ class Target:
 
     a: FloatArray
     """The drive."""
+    b: FloatArray
+    """The biases before the presentation."""
     h: FloatArray
     u: FloatArray
     V: FloatArray
@@ -282,19 +261,19 @@ def _with_recruited(
     run: xr.Dataset, presentation: int, weights: dict[str, FloatArray]
 ) -> dict[str, FloatArray]:
     """The weights with the tile in place that a presentation recruited before it began."""
-    p = parameters_of(run)
-    new = recruited_of(run) == _number(run, presentation)
-    x, alpha = _input(run, presentation), finite_of(run, "alpha")
-    if p.recycle:  # the result says only when a tile moved last, the rule says whether it did now
-        a = rules.drive(weights["W"], weights["b"], x, alpha)
-        least = p.recruit_below
-        answering = rules.answers(a, weights["b"], alpha, least, floor_of(run))
-        tile = rules.recruits(
-            answering, in_use_at(run, presentation) & ~new, weights["b"], recycle=True
-        )
-        new = np.arange(len(a)) == (-1 if tile is None else tile)
-    elif p.tiles == "first" or "recruited" not in run:
+    p, number = parameters_of(run), _number(run, presentation)
+    if p.tiles == "first" or "recruited" not in run:
         return weights
+    new = recruited_of(run) == number
+    if not new.any() and not p.recycle:
+        return weights
+    x, alpha = _input(run, presentation), finite_of(run, "alpha")
+    if p.recycle:  # the result says when a tile moved last; whether one did now the rule says
+        W, b = weights["W"], weights["b"]
+        a = rules.drive(W, b, x, alpha)
+        answering = rules.answers(a, b, alpha, p.recruit_below, floor_of(run))
+        tile = rules.recruits(answering, in_use_at(run, number - 1, b), b, recycle=True)
+        new = np.arange(p.n_tiles) == (-1 if tile is None else tile)
     return {
         "W": np.where(new[:, None], p.kappa * x, weights["W"]),
         "b": np.where(new, p.kappa * math.sqrt(alpha), weights["b"]),
@@ -354,7 +333,7 @@ def target_of(run: xr.Dataset, presentation: int) -> Target:
     if "w" in weights:
         z, mu = run["labels"][presentation].to_numpy().astype(float), np.array(p.mu_per_readout)
         y = rules.readout(weights["w"], h, z, mu, p.readout, p.readout_rule, p.clamp_labels)
-    return Target(a, h, u, V, y, rules.measured(a, floor))
+    return Target(a, weights["b"], h, u, V, y, rules.measured(a, floor))
 
 
 def rest_on(run: xr.Dataset, presentation: int, target: Target) -> State:
@@ -362,7 +341,7 @@ def rest_on(run: xr.Dataset, presentation: int, target: Target) -> State:
     p, gain = parameters_of(run), gain_of(run)
     begin = rules.start(target.a, floor_of(run), 1.0, gain)
     h, u, _ = rules.rest(p.n_tiles, p.n_interneurons, gain)
-    h, u = h * in_use_at(run, presentation), begin.scale * u
+    h, u = h * in_use_at(run, _number(run, presentation), target.b), begin.scale * u
     return begin.covered * h, u, np.outer(u, h)
 
 

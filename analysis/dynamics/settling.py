@@ -22,6 +22,7 @@ from analysis.dynamics.common import (
     target_or_reason,
 )
 from analysis.kinds import TRACES, require
+from analysis.recruiting import in_use_at
 from analysis.style import GREY, figure_style, palette
 from analysis.theory import EPSILON, Modes, Target, gamma_of, growth_factor
 from circuits.errors import InputError
@@ -118,7 +119,8 @@ def _draw_tiles(
         goal = (target.h[None] if name == "h" else target.V) if target else None
     times, loudest = step_times(run), _loudest(run, presentation)
     colors = dict(zip(loudest, palette(), strict=False))
-    others = [tile for tile in range(trace.shape[2]) if tile not in colors]
+    used = np.flatnonzero(in_use_at(run, number_of(run, presentation)))
+    others = [int(tile) for tile in used if tile not in colors]
     for tile in (*others, *loudest):
         color = colors.get(tile, GREY)
         for j in range(trace.shape[1]):
