@@ -22,7 +22,7 @@ def recruited_of(run: xr.Dataset) -> NDArray[np.int64]:
     stored = run["recruited"]
     if stored.dims != ("tile",) or stored.dtype.kind not in "iuf":
         raise InputError("this result does not say as one number per tile when it was recruited")
-    return np.nan_to_num(stored.to_numpy(), nan=-1).astype(np.int64)
+    return np.asarray(np.nan_to_num(stored.to_numpy(), nan=-1), dtype=np.int64)
 
 
 def tiles_in_use(run: xr.Dataset) -> NDArray[np.intp]:

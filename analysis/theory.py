@@ -169,9 +169,9 @@ def gain_of(run: xr.Dataset) -> float | None:
 
 
 def gamma_of(run: xr.Dataset, size: float) -> Gamma:
-    """Step sizes of a result on a drive A = |[a]_+| of this size: gain dt/tau_h, dt/tau_u, dt/tau_V.
+    """Step sizes of a result on a drive |[a]_+| = ``size``: gain dt/tau_h, dt/tau_u, dt/tau_V.
 
-    Under gain control the gain is 1/A, and 0 where there is no drive.
+    Under gain control the gain is 1/``size``, and 0 where there is no drive.
     """
     return step_sizes(parameters_of(run), gain_of(run), size)
 
@@ -254,7 +254,8 @@ def _number(run: xr.Dataset, presentation: int) -> int:
 
 def _input(run: xr.Dataset, presentation: int) -> FloatArray:
     """The lifted point of a presentation."""
-    return lift_of(run)(run["points"][[presentation]].to_numpy())[0]
+    x: FloatArray = lift_of(run)(run["points"][[presentation]].to_numpy())[0]
+    return x
 
 
 def _with_recruited(
@@ -342,7 +343,7 @@ def rest_on(run: xr.Dataset, presentation: int, target: Target) -> State:
     begin = rules.start(target.a, floor_of(run), 1.0, gain)
     h, u, _ = rules.rest(p.n_tiles, p.n_interneurons, gain)
     h, u = h * in_use_at(run, _number(run, presentation), target.b), begin.scale * u
-    return begin.covered * h, u, np.outer(u, h)
+    return begin.covered * h, u, np.asarray(np.outer(u, h), dtype=float)
 
 
 def start_of(run: xr.Dataset, presentation: int, target: Target) -> State | None:

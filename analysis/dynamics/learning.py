@@ -95,7 +95,12 @@ def _draw_bias(run: xr.Dataset, ax: Axes, look: dict[str, Any]) -> None:
         # As with labels: the weights hold the tile once its presentation has been learned from.
         began = recruited_of(run)[tiles_in_use(run)] + 1
         name = f"recruited: {in_words(len(began), run.sizes['tile'])}"
-        marks = {"transform": ax.get_xaxis_transform(), "ls": "", "marker": "|", "ms": 9}
+        marks: dict[str, Any] = {
+            "transform": ax.get_xaxis_transform(),
+            "ls": "",
+            "marker": "|",
+            "ms": 9,
+        }
         ax.plot(began, np.full(len(began), 0.04), color=LABEL, label=name, **marks)
 
 

@@ -60,8 +60,9 @@ def plot_tile_map(
 
     Discs and their centres are coloured by the readout weight, blue below zero and orange above, on
     the scale of the last snapshot; a line leads to each centre from where it was at the first
-    snapshot. Dark points have been presented by then, light ones not yet; those that were labelled
-    carry the label's sign.
+    snapshot that the tile was in use at. Idle tiles are not drawn; where tiles are recruited, the
+    title says how many are in use. Dark points have been presented by then, light ones not yet;
+    those that were labelled carry the label's sign.
     """
     require(run, NEEDED, "a map of the tiles")
     count = run.sizes["snapshot"]
@@ -122,6 +123,7 @@ class TileMap:
             collection.set_array(w)
         self.discs.set_widths(2 * reach)
         self.discs.set_heights(2 * reach)
+        self.discs.set_angles(np.zeros(len(used)))
         self.marks.show(self.points[:shown], self.labels[:shown])
         learned = int(self.run["snapshot"][snapshot])
         known = f"\n{in_words(len(used), self.in_use.shape[1])}" if self.recruits else ""
@@ -200,7 +202,8 @@ def _panels(run: xr.Dataset, count: int, coordinates: tuple[int, int] | None) ->
     rows = -(-count // columns)
     spans = np.ptp(flatten(run["points"].to_numpy(), coordinates), axis=0)
     spans = spans + 2 * parameters_of(run).tile_radius
-    height = float(np.clip(3.2 * spans[1] / spans[0], 0.7, 4.0)) + 0.45
+    titles = 0.65 if are_recruited(run) else 0.45
+    height = float(np.clip(3.2 * spans[1] / spans[0], 0.7, 4.0)) + titles
     fig = plt.figure(figsize=(3.6 * columns + 0.9, height * rows + 0.8))
     grid = fig.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
     for ax in grid.flat[count:]:
@@ -239,7 +242,7 @@ def add_legend(fig: Figure, labels: ArrayLike, columns: int = 5) -> None:
             Line2D([], [], mfc="#dddddd", mec=LABEL, ms=5, markevery=[1], **dot),
         ),
     ]
-    names = ["presented", "not yet presented", "tile, and its way since the first snapshot"]
+    names = ["presented", "not yet presented", "tile, and its way since its first snapshot"]
     signed, texts = label_entries(labels)
     handles += signed
     fig.legend(

@@ -62,7 +62,10 @@ def plot_readout(run: xr.Dataset, ax: Axes | None = None, readout: int = 0) -> A
 def plot_weights(
     run: xr.Dataset, ax: Axes | None = None, readout: int = 0, every: int = 100
 ) -> Axes:
-    """Readout weights of the tiles in use, ordered along the manifold, after every 100th presentation."""
+    """Readout weights of the tiles, ordered along the manifold, after every 100th presentation.
+
+    Tiles that stay idle are left out.
+    """
     ax = ax or plt.figure().add_subplot()
     points, along = run["points"].to_numpy(), run["position"].to_numpy()
     position = tile_positions(tile_centers(run), points, along)

@@ -27,7 +27,8 @@ def explorer_data(result: Result) -> dict[str, Any]:
     """The explorer's data: names and numbers, and arrays as text.
 
     Presentation t starts from the weights that the snapshot after t - 1 holds, and the tile that it
-    recruited if it did, so the first one cannot be shown. All arrays are float64: float32 would cost the check five digits.
+    recruited if it did, so the first one cannot be shown. All arrays are float64: float32 would
+    cost the check five digits.
     """
     with results.opened(result.path) as stored:
         parameters, lift = parameters_of(first_repeat(stored)), lift_of(stored)

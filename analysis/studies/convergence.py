@@ -42,8 +42,9 @@ def convergence_study(
     dV/dt = (u h^T - V)/tau_V is that of an eighth-order solver at a tolerance of 1e-12. A step is
     Euler's, so the largest distance is proportional to dt.
 
-    ``engine`` is "reference" or one of the Brian2 engines, ``gain`` as in the parameters. Returns ``error`` and ``dt`` (s) over
-    ``steps``, and in the attributes ``order``, the slope of log error over log dt.
+    ``engine`` is "reference" or one of the Brian2 engines, ``gain`` as in the parameters. Returns
+    ``error`` and ``dt`` (s) over ``steps``, and in the attributes ``order``, the slope of log error
+    over log dt.
     """
     counts = [int(n) for n in steps]
     if bad := [n for n in counts if n < CHECKPOINTS or n % CHECKPOINTS]:
