@@ -162,7 +162,8 @@ def moments_of_change(run: xr.Dataset, wanted: int, readout: int = 0) -> list[in
     parts = moved / parameters_of(run).tile_radius, w / _reach(run, readout), in_use.astype(float)
     state = np.hstack(parts)
     way = np.concatenate([[0.0], np.cumsum(np.linalg.norm(np.diff(state, axis=0), axis=1))])
-    picked = np.searchsorted(way, np.linspace(0, way[-1], wanted))
+    # Where nothing changes at the end, the last is not the first that has all of the change.
+    picked = np.searchsorted(way, np.linspace(0, way[-1], wanted)[:-1])
     return sorted({0, *picked.clip(0, count - 1).tolist(), count - 1})
 
 
