@@ -16,6 +16,7 @@ from matplotlib.figure import Figure
 from analysis.dynamics.common import check_readout
 from analysis.kinds import KINDS, lacking, require
 from analysis.plane import LabelMarks, flatten, label_entries, name_axes
+from analysis.recruiting import recruited_of
 from analysis.style import LABEL, READOUT_MAP, figure_style
 from analysis.theory import has_closed_form, lift_of, parameters_of
 from circuits.lift import FloatArray
@@ -45,7 +46,7 @@ def final_answers(run: xr.Dataset, points: FloatArray) -> FloatArray | None:
     circuit = ReferenceCircuit(parameters, lift, settling="exact")
     rates = np.zeros(parameters.n_tiles), np.zeros(parameters.n_interneurons)
     W, b, w, V = (run[name].to_numpy() for name in ("W", "b", "w", "V"))
-    circuit.state = CircuitState(W, b, w, *rates, V)
+    circuit.state = CircuitState(W, b, w, *rates, V, recruited=recruited_of(run))
     answers = np.full((len(points), parameters.n_readouts), np.nan)
     inside = ((points - lift.center) ** 2).sum(axis=1) <= lift.radius**2
     if inside.any():

@@ -12,6 +12,9 @@ d, one step multiplies a small deviation by 1 + lambda. Deviations fall into mod
 
 with gu = gamma_u, gV = gamma_V and G = gamma_h A. The zero is the direction of u, which the
 equations leave open and which a start with V = u h^T never leaves.
+
+Under gain control gamma_h = dt/(tau_h A), so G = dt/tau_h whatever the drive: every presentation
+has the same modes. With a constant gain G is proportional to the drive.
 """
 
 from __future__ import annotations
@@ -26,6 +29,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
+from analysis.recruiting import in_use_at, recruited_of
 from circuits import rules
 from circuits.errors import InputError
 from circuits.lift import FloatArray, SphereLift
@@ -35,6 +39,8 @@ Made = TypeVar("Made")
 ComplexArray = NDArray[np.complex128]
 Gamma = tuple[float, float, float]
 """gamma_h, gamma_u, gamma_V."""
+State = tuple[FloatArray, FloatArray, FloatArray]
+"""h, u, V."""
 Modes = Literal["along", "across", "both"]
 
 EPSILON = float(np.finfo(float).eps)
@@ -157,10 +163,31 @@ def finite_of(run: xr.Dataset, attribute: str) -> float:
     return value
 
 
-def gamma_of(run: xr.Dataset) -> Gamma:
-    """Step sizes of a result: gain dt/tau_h, dt/tau_u, dt/tau_V."""
-    p = parameters_of(run)
-    return finite_of(run, "gain") * p.dt_ / p.tau_h_, p.dt_ / p.tau_u_, p.dt_ / p.tau_V_
+def gain_of(run: xr.Dataset) -> float | None:
+    """The constant gain of a result; None under gain control."""
+    return None if run.attrs.get("gain") == "control" else finite_of(run, "gain")
+
+
+def gamma_of(run: xr.Dataset, size: float) -> Gamma:
+    """Step sizes of a result on a drive |[a]_+| = ``size``: gain dt/tau_h, dt/tau_u, dt/tau_V.
+
+    Under gain control the gain is 1/``size``, and 0 where there is no drive.
+    """
+    return step_sizes(parameters_of(run), gain_of(run), size)
+
+
+def step_sizes(p: CircuitParameters, gain: float | None, size: float) -> Gamma:
+    """gain dt/tau_h, dt/tau_u, dt/tau_V; without a constant ``gain`` it is 1/``size``."""
+    if gain is None:
+        gain = 1 / size if size > 0 else 0.0
+    return gain * p.dt_ / p.tau_h_, p.dt_ / p.tau_u_, p.dt_ / p.tau_V_
+
+
+def floor_of(run: xr.Dataset) -> float:
+    """Drives |[a]_+| of a result up to this count as nothing (`circuits.rules.FLOOR`)."""
+    if gain_of(run) is not None:
+        return 0.0
+    return rules.FLOOR * parameters_of(run).kappa * (1 - finite_of(run, "alpha"))
 
 
 def has_closed_form(run: xr.Dataset) -> bool:
@@ -175,6 +202,8 @@ class Target:
 
     a: FloatArray
     """The drive."""
+    b: FloatArray
+    """The biases before the presentation."""
     h: FloatArray
     u: FloatArray
     V: FloatArray
@@ -187,25 +216,83 @@ class Target:
 def weights_before(run: xr.Dataset, presentation: int) -> dict[str, FloatArray]:
     """W, b and (where it can be known) w as they were when a presentation began.
 
-    They are the snapshot of the presentation before. Where there is none, the learning of this
-    presentation is undone in the snapshot after it: W = (W' - eta h x^T)/(1 - eta), and so on.
+    They are the snapshot of the presentation before, and the tile that the presentation recruited,
+    if it did. Where there is no such snapshot, the learning of this presentation is undone in the
+    snapshot after it: W = (W' - eta h x^T)/(1 - eta), and so on.
     """
     if "W_snapshots" not in run:
         raise InputError(
             "the closed form needs W and b before the presentation, which this result does not "
             "hold: run with snapshot_every=1"
         )
-    times = run["snapshot_presentation"].to_numpy()
-    before = np.flatnonzero(times == presentation - 1)
-    if before.size:
-        return {
-            name: run[f"{name}_snapshots"][int(before[0])].to_numpy() for name in ("W", "b", "w")
-        }
-    after = np.flatnonzero(times == presentation)
-    if not after.size:
+    before = _snapshot(run, presentation - 1)
+    if before is not None:
+        return _with_recruited(run, presentation, before)
+    after = _snapshot(run, presentation)
+    if after is None:
         raise InputError(
             f"the closed form needs W and b before presentation {presentation}, but there is no "
             f"snapshot at {presentation - 1} or {presentation}: run with snapshot_every=1"
+        )
+    return _unlearned(run, presentation, after)
+
+
+def _snapshot(run: xr.Dataset, presentation: int) -> dict[str, FloatArray] | None:
+    """W, b and w as they were stored after a presentation, if they were."""
+    if "W_snapshots" not in run:
+        return None
+    at = np.flatnonzero(run["snapshot_presentation"].to_numpy() == presentation)
+    if not at.size:
+        return None
+    return {name: run[f"{name}_snapshots"][int(at[0])].to_numpy() for name in ("W", "b", "w")}
+
+
+def _number(run: xr.Dataset, presentation: int) -> int:
+    """The number of a presentation in the circuit's life."""
+    return int(finite_of(run, "first_presentation")) + presentation
+
+
+def _input(run: xr.Dataset, presentation: int) -> FloatArray:
+    """The lifted point of a presentation."""
+    x: FloatArray = lift_of(run)(run["points"][[presentation]].to_numpy())[0]
+    return x
+
+
+def _with_recruited(
+    run: xr.Dataset, presentation: int, weights: dict[str, FloatArray]
+) -> dict[str, FloatArray]:
+    """The weights with the tile in place that a presentation recruited before it began."""
+    p, number = parameters_of(run), _number(run, presentation)
+    if p.tiles == "first" or "recruited" not in run:
+        return weights
+    new = recruited_of(run) == number
+    if not new.any() and not p.recycle:
+        return weights
+    x, alpha = _input(run, presentation), finite_of(run, "alpha")
+    if p.recycle:  # the result says when a tile moved last; whether one did now the rule says
+        W, b = weights["W"], weights["b"]
+        a = rules.drive(W, b, x, alpha)
+        answering = rules.answers(a, b, alpha, p.recruit_below, floor_of(run))
+        tile = rules.recruits(answering, in_use_at(run, number - 1, b), b, recycle=True)
+        new = np.arange(p.n_tiles) == (-1 if tile is None else tile)
+    return {
+        "W": np.where(new[:, None], p.kappa * x, weights["W"]),
+        "b": np.where(new, p.kappa * math.sqrt(alpha), weights["b"]),
+        "w": np.where(new, 0.0, weights["w"]),
+    }
+
+
+def _unlearned(
+    run: xr.Dataset, presentation: int, late: dict[str, FloatArray]
+) -> dict[str, FloatArray]:
+    """The weights before a presentation, from those after it."""
+    changes = values_of(run, "model_changes") if "model_changes" in run.attrs else {}
+    if "learn" not in changes.get("each_presentation", ("learn",)):
+        return late
+    if own := set(changes) & {"feedforward", "bias", "classifier"}:
+        raise InputError(
+            f"W and b before presentation {presentation} cannot be known: there is no snapshot "
+            f"before it, and its learning ({sorted(own)[0]}) is not the paper's"
         )
     p = parameters_of(run)
     eta = p.learning_rate
@@ -214,18 +301,18 @@ def weights_before(run: xr.Dataset, presentation: int) -> dict[str, FloatArray]:
             f"W and b before presentation {presentation} cannot be known: there is no snapshot "
             "before it, and learning_rate=1 overwrites them"
         )
-    late = {name: run[f"{name}_snapshots"][int(after[0])].to_numpy() for name in ("W", "b", "w")}
     h, y = (run[name][presentation].to_numpy() for name in "hy")
-    x = lift_of(run)(run["points"][[presentation]].to_numpy())[0]
-    alpha = finite_of(run, "alpha")
+    x, alpha = _input(run, presentation), finite_of(run, "alpha")
     found = {
         "W": (late["W"] - eta * np.outer(h, x)) / (1 - eta),
         "b": (late["b"] - eta * math.sqrt(alpha) * h) / (1 - eta),
     }
-    learned = int(finite_of(run, "first_presentation")) + presentation
+    learned = _number(run, presentation)
     rate = 1 / (learned + 1) if p.readout_rate == "running_mean" else float(p.readout_rate)
-    if rate < 1:  # at rate 1, the first of a running mean, nothing of the old w is left
-        found["w"] = (late["w"] - rate * np.outer(y, h)) / (1 - rate)
+    # What of the old w is left: at rate 1, the first of a running mean, nothing.
+    left = 1 - rate * (h if p.readout_rule == "gated" else np.ones_like(h))
+    if (left > 0).all():
+        found["w"] = (late["w"] - rate * np.outer(y, h)) / left
     return found
 
 
@@ -240,11 +327,50 @@ def target_of(run: xr.Dataset, presentation: int) -> Target:
         raise InputError("the closed form is that of the paper's circuit, and this one was changed")
     p = parameters_of(run)
     weights = weights_before(run, presentation)
-    x = lift_of(run)(run["points"][[presentation]].to_numpy())[0]
-    a = rules.drive(weights["W"], weights["b"], x, finite_of(run, "alpha"))
-    h, u, V = rules.fixed_point(a, rules.rest_direction(p.n_interneurons))
+    a = rules.drive(weights["W"], weights["b"], _input(run, presentation), finite_of(run, "alpha"))
+    floor = floor_of(run)
+    h, u, V = rules.fixed_point(a, rules.rest_direction(p.n_interneurons), floor)
     y = None
     if "w" in weights:
-        z = run["labels"][presentation].to_numpy().astype(float)
-        y = rules.readout(weights["w"], h, z, np.array(p.mu_per_readout), p.readout)
-    return Target(a, h, u, V, y, float(np.linalg.norm(np.maximum(a, 0))))
+        z, mu = run["labels"][presentation].to_numpy().astype(float), np.array(p.mu_per_readout)
+        y = rules.readout(weights["w"], h, z, mu, p.readout, p.readout_rule, p.clamp_labels)
+    return Target(a, weights["b"], h, u, V, y, rules.measured(a, floor))
+
+
+def rest_on(run: xr.Dataset, presentation: int, target: Target) -> State:
+    """h, u and V at rest, at the scale of the drive of a presentation; idle tiles rest at zero."""
+    p, gain = parameters_of(run), gain_of(run)
+    begin = rules.start(target.a, floor_of(run), 1.0, gain)
+    h, u, _ = rules.rest(p.n_tiles, p.n_interneurons, gain)
+    h, u = h * in_use_at(run, _number(run, presentation), target.b), begin.scale * u
+    return begin.covered * h, u, np.asarray(np.outer(u, h), dtype=float)
+
+
+def start_of(run: xr.Dataset, presentation: int, target: Target) -> State | None:
+    """h, u and V as a presentation began: at rest, or carried over from the one before it.
+
+    V, of which a result holds no more than the end, is taken to have settled when it carries over.
+    None where what carries over to a result's first presentation is not in it.
+    """
+    rest = rest_on(run, presentation, target)
+    if parameters_of(run).reset:
+        return rest
+    if presentation == 0:
+        return None
+    last = last_size_of(run, presentation)
+    begin = rules.start(target.a, floor_of(run), last, gain_of(run))
+    h, u = (run[name][presentation - 1].to_numpy() for name in "hu")
+    kept = begin.ratio * u, begin.ratio * np.outer(u, h)
+    return begin.covered * h, *rules.carry_over(*kept, *rest[1:])
+
+
+def last_size_of(run: xr.Dataset, presentation: int) -> float:
+    """A = |[a]_+| of the last point before a presentation that some tile answered.
+
+    The settled interneurons tell it: A = |u|^2. Before the first one a circuit rests at |u| = 1.
+    """
+    answered = np.flatnonzero(run["h"][:presentation].to_numpy().any(axis=1))
+    if not answered.size:
+        return 1.0
+    u = run["u"][int(answered[-1])].to_numpy()
+    return float(u @ u)

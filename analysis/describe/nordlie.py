@@ -48,11 +48,11 @@ def _summary(view: View) -> Table:
         + (", ".join(f"d{eq.varname}/dt" for eq in objects.differential(group)) or "no dynamics")
         for group in view.populations
     ]
-    plastic = [
-        f"{item.group.name}: {_own(objects.written(item))}"
-        for item in view.updates
-        if view.table_of(item) == "E" and item.active
-    ]
+    # What recruits a tile comes after what learns, and sets the same weights.
+    plastic: dict[str, str] = {}
+    for item in view.updates:
+        if view.table_of(item) == "E" and item.active:
+            plastic.setdefault(item.group.name, _own(objects.written(item)))
     sums = [
         f"{synapses.name}: {', '.join(map(objects.summed, synapses.summed_updaters.values()))}"
         for synapses in view.synapses
@@ -75,7 +75,9 @@ def _summary(view: View) -> Table:
         ("Neuron model", "; ".join(neurons)),
         ("Channel models", "none"),
         ("Synapse model", "; ".join(sums) or "none"),
-        ("Plasticity", "; ".join(plastic) or "none"),
+        ("Plasticity", "; ".join(f"{name}: {own}" for name, own in plastic.items()) or "none"),
+        ("Tiles", _tiles_in_words(view.circuit.parameters)),
+        ("Gain", _gain_in_words(view.circuit)),
         ("Input", ", ".join([type(view.circuit.lift).__name__, *view.streams])),
         ("Measurements", ", ".join([*view.measured, *(m.name for m in view.added_monitors)])),
         ("Time", "; ".join(text.rstrip(", ") for text in clocks)),
@@ -85,6 +87,29 @@ def _summary(view: View) -> Table:
         text = "; ".join(f"{name}: {value}" for name, value in changes.items())
         rows.insert(0, ("Changed from the paper's circuit", text))
     return Table("A. Model summary", ("Aspect", "Description"), tuple(rows))
+
+
+def _tiles_in_words(p: CircuitParameters) -> str:
+    """How tiles come into use."""
+    if p.tiles == "first":
+        return f"all in use, from the first {p.n_tiles} distinct points or given centres"
+    least = "; when none is idle, the one with the smallest b moves" if p.recycle else ""
+    return (
+        "idle until recruited: a point to which no tile's answer r_i = a_i sqrt(alpha)/(b_i (1 - "
+        f"alpha)) = 1 - (distance/rho)^2 exceeds {p.recruit_below:g} starts the next idle one with "
+        f"W = kappa x, b = kappa sqrt(alpha){least}"
+    )
+
+
+def _gain_in_words(circuit: ManifoldCircuit) -> str:
+    """What the net input of h is multiplied by."""
+    if circuit.gain is not None:
+        return f"constant, {circuit.gain:.6g}"
+    return (
+        "gain control: 1/A with A = |[a]_+| measured once per presentation, so that gamma_h A = "
+        "dt/tau_h at every point; u and V start at the scale sqrt(A), h, u and V at zero where A "
+        f"does not exceed {circuit.floor:.3g}"
+    )
 
 
 def _own(equations: list[Any]) -> str:
@@ -288,6 +313,25 @@ def _schedule(view: View) -> Table:
     return Table(title, header, tuple(rows))
 
 
+def _step_sizes(circuit: ManifoldCircuit) -> list[tuple[str, Any, str]]:
+    """The gain and the step sizes, which under gain control depend on the drive A = |[a]_+|."""
+    gamma = circuit.gamma(1.0)
+    if circuit.gain is None:
+        return [
+            (
+                "gamma_h A",
+                gamma[0],
+                "Step of h times its drive A = |[a]_+|: dt/tau_h at every point.",
+            ),
+            ("gamma_u, gamma_V", gamma[1:], "Step sizes of u and V: dt/tau_u, dt/tau_V."),
+        ]
+    about = "Step sizes of h, u and V: gain dt/tau_h, dt/tau_u, dt/tau_V."
+    return [
+        ("gain, as used", circuit.gain, "The constant gain."),
+        ("gamma", gamma, about),
+    ]
+
+
 def _parameters(view: View) -> Table:
     circuit = view.circuit
     parameters, lift = circuit.parameters, circuit.lift
@@ -310,9 +354,9 @@ def _parameters(view: View) -> Table:
         (Code(name), quantities(value, DIMENSIONLESS), text)
         for name, value, text in (
             ("alpha", circuit.alpha, objects.doc(type(lift).alpha)),
-            ("gain, as used", circuit.gain, meaning.get("gain", "")),
             ("kappa, as used", parameters.kappa, meaning["kappa"]),
-            ("gamma", circuit.gamma, objects.doc(type(circuit).gamma)),
+            ("floor", circuit.floor, "Drives |[a]_+| up to this count as nothing."),
+            *_step_sizes(circuit),
         )
     ]
     return Table("I. Parameters", ("Name", "Value", "Meaning"), tuple(rows))

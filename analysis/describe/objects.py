@@ -121,5 +121,5 @@ def field_docs(model: type) -> dict[str, str]:
                 ast.AnnAssign(target=ast.Name(id=name)),
                 ast.Expr(value=ast.Constant(value=str(words))),
             ):
-                found[name] = words
+                found[name] = " ".join(words.split())
     return found

@@ -14,6 +14,13 @@ from numpy.typing import NDArray
 
 from analysis.dynamics.common import check_readout
 from analysis.kinds import SNAPSHOTS, require
+from analysis.recruiting import (
+    are_recruited,
+    in_use_at_snapshots,
+    in_words,
+    recruited_of,
+    tiles_in_use,
+)
 from analysis.style import (
     GREY,
     LABEL,
@@ -25,6 +32,7 @@ from analysis.style import (
     whole_numbers,
 )
 from circuits.errors import InputError
+from circuits.lift import FloatArray
 
 THIN: dict[str, Any] = {"lw": 0.7, "alpha": 0.7}
 """One line of many."""
@@ -40,7 +48,8 @@ def plot_learning(
     """W, b and w of every tile over the stream, at the snapshots, in three axes.
 
     W has a colour per input where there are few, else its norms |W_i| are drawn. w is coloured by
-    its final sign; triangles mark the labels.
+    its final sign; triangles mark the labels. The line of a tile begins when it comes into use, and
+    where tiles are recruited one by one, short lines under the biases mark when.
     """
     require(run, SNAPSHOTS, "a plot of learning")
     if axes is None:
@@ -62,7 +71,8 @@ def plot_learning(
 
 
 def _draw_feedforward(run: xr.Dataset, ax: Axes, look: dict[str, Any]) -> None:
-    learned, W, colors = run["snapshot"].to_numpy(), run["W_snapshots"].to_numpy(), palette()
+    learned, colors = run["snapshot"].to_numpy(), palette()
+    W = _while_in_use(run, run["W_snapshots"].to_numpy())
     inputs = W.shape[2]
     if inputs > 4:
         ax.plot(learned, np.linalg.norm(W, axis=2), color=colors[0], **look)
@@ -76,14 +86,34 @@ def _draw_feedforward(run: xr.Dataset, ax: Axes, look: dict[str, Any]) -> None:
 
 
 def _draw_bias(run: xr.Dataset, ax: Axes, look: dict[str, Any]) -> None:
-    learned, b = run["snapshot"].to_numpy(), run["b_snapshots"].to_numpy()
+    learned = run["snapshot"].to_numpy()
+    b = _while_in_use(run, run["b_snapshots"].to_numpy())
     ax.plot(learned, b, color=GREY, **look)[0].set_label("one tile")
-    ax.plot(learned, np.median(b, axis=1), color=LABEL, marker=look["marker"], label="median")
+    ax.plot(learned, np.nanmedian(b, axis=1), color=LABEL, marker=look["marker"], label="median")
     ax.set_ylabel("bias b")
+    if are_recruited(run):
+        # As with labels: the weights hold the tile once its presentation has been learned from.
+        began = recruited_of(run)[tiles_in_use(run)] + 1
+        name = f"recruited: {in_words(len(began), run.sizes['tile'])}"
+        marks: dict[str, Any] = {
+            "transform": ax.get_xaxis_transform(),
+            "ls": "",
+            "marker": "|",
+            "ms": 9,
+        }
+        ax.plot(began, np.full(len(began), 0.04), color=LABEL, label=name, **marks)
+
+
+def _while_in_use(run: xr.Dataset, values: FloatArray) -> FloatArray:
+    """Values (snapshot, tile, ...) of the tiles in use at the end, NaN before they were."""
+    in_use = in_use_at_snapshots(run)
+    in_use = in_use.reshape(*in_use.shape, *(1,) * (values.ndim - 2))
+    return np.where(in_use, values, np.nan)[:, tiles_in_use(run)]
 
 
 def _draw_readout(run: xr.Dataset, ax: Axes, look: dict[str, Any], readout: int) -> None:
-    learned, w = run["snapshot"].to_numpy(), run["w_snapshots"].to_numpy()[:, readout]
+    learned = run["snapshot"].to_numpy()
+    w = _while_in_use(run, run["w_snapshots"].to_numpy()[:, readout])
     for sign, color, name in ((-1, UPPER, "ends below 0"), (1, LOWER, "ends above 0")):
         own = w[:, np.sign(w[-1]) == sign]
         if own.size:
@@ -95,7 +125,7 @@ def _draw_readout(run: xr.Dataset, ax: Axes, look: dict[str, Any], readout: int)
         return
     # What a presentation taught is in the weights once it has been learned from.
     taught = run["presentation"].to_numpy() + 1
-    reach = float(np.abs(w).max()) or 1.0
+    reach = float(np.nanmax(np.abs(w))) or 1.0
     for sign, shape, color, name in ((1, "v", LOWER, "label +1"), (-1, "^", UPPER, "label −1")):
         at = taught[labels == sign]
         if at.size:

@@ -14,8 +14,7 @@ from matplotlib.lines import Line2D
 from analysis.dynamics.common import chosen_presentations, number_of, target_or_reason
 from analysis.kinds import require
 from analysis.style import LABEL, figure_style, legend_beside, palette
-from analysis.theory import finite_of, parameters_of
-from circuits import rules
+from analysis.theory import Target, start_of
 from circuits.lift import FloatArray
 
 
@@ -36,8 +35,8 @@ def plot_phase(
     for place, t in enumerate(chosen):
         color = colors[place % len(colors)]
         path = [np.linalg.norm(run[f"{name}_trace"][t].to_numpy(), axis=1) for name in "hu"]
-        first = [float(np.linalg.norm(rates)) for rates in _start(run, t)]
         target, _ = target_or_reason(run, t)
+        first = [float(np.linalg.norm(rates)) for rates in _start(run, t, target)]
         exact = exact and target is not None
         end = (
             [float(np.linalg.norm(rates)) for rates in (target.h, target.u)]
@@ -63,15 +62,11 @@ def plot_phase(
     return ax
 
 
-def _start(run: xr.Dataset, presentation: int) -> tuple[FloatArray, FloatArray]:
-    """h and u as the presentation began: at rest, carried over, or the first that is known."""
-    p = parameters_of(run)
-    if p.reset:
-        h, u, _ = rules.rest(p.n_tiles, p.n_interneurons, finite_of(run, "gain"))
-        return h, u
-    place = (presentation - 1, -1) if presentation else (0, 0)
-    h, u = (run[f"{name}_trace"][place].to_numpy() for name in "hu")
-    return h, u
+def _start(run: xr.Dataset, presentation: int, target: Target | None) -> list[FloatArray]:
+    """h and u as the presentation began where that is known, else after its first step."""
+    if target is not None and (begun := start_of(run, presentation, target)) is not None:
+        return list(begun[:2])
+    return [run[f"{name}_trace"][presentation, 0].to_numpy() for name in "hu"]
 
 
 @figure_style()

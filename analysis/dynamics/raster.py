@@ -11,9 +11,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from analysis.kinds import require
+from analysis.recruiting import are_recruited, in_words, tiles_in_order
 from analysis.style import figure_style, whole_numbers
 from circuits.errors import InputError
-from circuits.measures import tile_centers, tile_order
 
 
 @figure_style()
@@ -24,7 +24,7 @@ def plot_raster(
     *,
     colorbar: bool = True,
 ) -> Axes:
-    """Raster-like map of h: a row per tile, a column per presentation.
+    """Raster-like map of h: a row per tile in use, a column per presentation.
 
     Tiles are along the manifold where the result holds ``position``, else from left to right.
     Presentations are ordered ``by`` "position" along the manifold (if the result holds it, and then
@@ -42,7 +42,7 @@ def plot_raster(
     require(run, ("h", "W", "points"), "a map of responses")
     ax = ax or plt.figure().add_subplot()
     position = run["position"].to_numpy() if known else None
-    h = run["h"].to_numpy()[:, tile_order(tile_centers(run), run["points"].to_numpy(), position)]
+    h = run["h"].to_numpy()[:, tiles_in_order(run, position)]
     first = int(run["presentation"][0])
     if by == "position":
         h, first = h[np.argsort(run["position"].to_numpy(), kind="stable")], 0
@@ -57,7 +57,8 @@ def plot_raster(
         ax.figure.colorbar(image, ax=ax, label="rate h (white: silent)", pad=0.02)
     along = ", ordered along the manifold"
     ax.set_xlabel("presentation" if by == "time" else "place among the presentations" + along)
-    ax.set_ylabel("tile" + (along if known else ", from left to right in the data"))
+    used = f"\n({in_words(h.shape[1], run.sizes['tile'])})" if are_recruited(run) else ""
+    ax.set_ylabel("tile" + (along if known else ", from left to right in the data") + used)
     for axis in (ax.xaxis, ax.yaxis):
         whole_numbers(axis)
     return ax

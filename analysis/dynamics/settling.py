@@ -22,6 +22,7 @@ from analysis.dynamics.common import (
     target_or_reason,
 )
 from analysis.kinds import TRACES, require
+from analysis.recruiting import in_use_at
 from analysis.style import GREY, figure_style, palette
 from analysis.theory import EPSILON, Modes, Target, gamma_of, growth_factor
 from circuits.errors import InputError
@@ -118,7 +119,8 @@ def _draw_tiles(
         goal = (target.h[None] if name == "h" else target.V) if target else None
     times, loudest = step_times(run), _loudest(run, presentation)
     colors = dict(zip(loudest, palette(), strict=False))
-    others = [tile for tile in range(trace.shape[2]) if tile not in colors]
+    used = np.flatnonzero(in_use_at(run, number_of(run, presentation)))
+    others = [int(tile) for tile in used if tile not in colors]
     for tile in (*others, *loudest):
         color = colors.get(tile, GREY)
         for j in range(trace.shape[1]):
@@ -172,7 +174,7 @@ def _draw_distance(
         if deviation.max() < 8 * EPSILON:
             continue  # rounding: one tile that alone responds has nothing across it
         ax.semilogy(times, np.maximum(deviation, FLOOR), color=color, label=f"{direction} h*")
-        factor = growth_factor(gamma_of(run), target.size, direction)
+        factor = growth_factor(gamma_of(run, target.size), target.size, direction)
         bound = envelope(deviation, factor, settled_set)
         if np.isfinite(bound).any():
             label = f"predicted {factor:.3f}ⁿ"

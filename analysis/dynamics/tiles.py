@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from analysis.dynamics.common import check_readout
 from analysis.kinds import KINDS, require
 from analysis.plane import LabelMarks, flatten, label_entries, name_axes
+from analysis.recruiting import are_recruited, in_use_at_snapshots, in_words, recruited_of
 from analysis.style import LABEL, READOUT_MAP, figure_style
 from analysis.theory import finite_of, lift_of, parameters_of
 from circuits.errors import InputError
@@ -59,8 +60,9 @@ def plot_tile_map(
 
     Discs and their centres are coloured by the readout weight, blue below zero and orange above, on
     the scale of the last snapshot; a line leads to each centre from where it was at the first
-    snapshot. Dark points have been presented by then, light ones not yet; those that were labelled
-    carry the label's sign.
+    snapshot that the tile was in use at. Idle tiles are not drawn; where tiles are recruited, the
+    title says how many are in use. Dark points have been presented by then, light ones not yet;
+    those that were labelled carry the label's sign.
     """
     require(run, NEEDED, "a map of the tiles")
     count = run.sizes["snapshot"]
@@ -81,7 +83,8 @@ class TileMap:
         self.readout = check_readout(run, readout)
         self.points = flatten(run["points"].to_numpy(), coordinates)
         self.labels = run["labels"].to_numpy()[:, readout]
-        self.start = flatten(tiles_at(run, 0)[0], coordinates)
+        self.in_use, self.start = in_use_at_snapshots(run), _starts(run)
+        self.recruits = are_recruited(run)
         m, scale = run.sizes["tile"], readout_scale(run, readout)
         colored: dict[str, Any] = {"cmap": scale.cmap, "norm": scale.norm}
         self.discs = EllipseCollection(
@@ -108,36 +111,59 @@ class TileMap:
     def show(self, snapshot: int) -> None:
         """Move everything to a snapshot."""
         shown = int(self.run["snapshot_presentation"][snapshot]) + 1
-        centers, reach = tiles_at(self.run, snapshot)
+        used = np.flatnonzero(self.in_use[snapshot])
+        centers, reach = (values[used] for values in tiles_at(self.run, snapshot))
         flat = flatten(centers, self.coordinates)
-        w = self.run["w_snapshots"][snapshot, self.readout].to_numpy()
+        start = flatten(self.start[snapshot, used], self.coordinates)
+        w = self.run["w_snapshots"][snapshot, self.readout].to_numpy()[used]
         self.presented.set_offsets(self.points[:shown])
-        self.trails.set_segments(list(np.stack([self.start, flat], axis=1)))
+        self.trails.set_segments(list(np.stack([start, flat], axis=1)))
         for collection in (self.dots, self.discs):
             collection.set_offsets(flat)
             collection.set_array(w)
         self.discs.set_widths(2 * reach)
         self.discs.set_heights(2 * reach)
+        self.discs.set_angles(np.zeros(len(used)))
         self.marks.show(self.points[:shown], self.labels[:shown])
         learned = int(self.run["snapshot"][snapshot])
-        self.ax.set_title(f"after {learned} presentation{'s' * (learned != 1)}")
+        known = f"\n{in_words(len(used), self.in_use.shape[1])}" if self.recruits else ""
+        self.ax.set_title(f"after {learned} presentation{'s' * (learned != 1)}{known}")
+
+
+def _starts(run: xr.Dataset) -> FloatArray:
+    """Where the tiles of every snapshot started, (snapshot, tile, coordinate): at the first
+    snapshot at which a tile was in use, or the first since it moved (``recycle``)."""
+    in_use, recruited = in_use_at_snapshots(run), recruited_of(run)
+    centers = _all_centers(run)
+    moved = run["snapshot"].to_numpy()[:, None] > recruited
+    first = np.where(moved & in_use, moved.argmax(axis=0), in_use.argmax(axis=0))
+    return np.asarray(np.take_along_axis(centers, first[:, :, None], axis=0))
+
+
+def _all_centers(run: xr.Dataset) -> FloatArray:
+    """Where the tiles lie at every snapshot: (snapshot, tile, coordinate)."""
+    W = run["W_snapshots"].to_numpy()
+    count, m, inputs = W.shape
+    return tile_centers_of(W.reshape(-1, inputs), lift_of(run)).reshape(count, m, -1)
 
 
 def moments_of_change(run: xr.Dataset, wanted: int, readout: int = 0) -> list[int]:
     """``wanted`` snapshots between which about equally much changes, the first and last among them.
 
-    What counts is how far the tiles move, in tile radii, and their readout weights, in units of
-    the largest at the end.
+    What counts is how far the tiles move, in tile radii, their readout weights, in units of the
+    largest at the end, and tiles that come into use.
     """
     count = run.sizes["snapshot"]
     if count <= wanted:
         return list(range(count))
-    lift, W = lift_of(run), run["W_snapshots"].to_numpy()
-    centers = tile_centers_of(W.reshape(-1, W.shape[2]), lift).reshape(count, -1)
+    in_use, starts = in_use_at_snapshots(run), _starts(run)
+    moved = np.where(in_use[:, :, None], _all_centers(run) - starts, 0.0).reshape(count, -1)
     w = run["w_snapshots"].to_numpy()[:, readout]
-    state = np.hstack([centers / parameters_of(run).tile_radius, w / _reach(run, readout)])
+    parts = moved / parameters_of(run).tile_radius, w / _reach(run, readout), in_use.astype(float)
+    state = np.hstack(parts)
     way = np.concatenate([[0.0], np.cumsum(np.linalg.norm(np.diff(state, axis=0), axis=1))])
-    picked = np.searchsorted(way, np.linspace(0, way[-1], wanted))
+    # Where nothing changes at the end, the last is not the first that has all of the change.
+    picked = np.searchsorted(way, np.linspace(0, way[-1], wanted)[:-1])
     return sorted({0, *picked.clip(0, count - 1).tolist(), count - 1})
 
 
@@ -177,7 +203,8 @@ def _panels(run: xr.Dataset, count: int, coordinates: tuple[int, int] | None) ->
     rows = -(-count // columns)
     spans = np.ptp(flatten(run["points"].to_numpy(), coordinates), axis=0)
     spans = spans + 2 * parameters_of(run).tile_radius
-    height = float(np.clip(3.2 * spans[1] / spans[0], 0.7, 4.0)) + 0.45
+    titles = 0.65 if are_recruited(run) else 0.45
+    height = float(np.clip(3.2 * spans[1] / spans[0], 0.7, 4.0)) + titles
     fig = plt.figure(figsize=(3.6 * columns + 0.9, height * rows + 0.8))
     grid = fig.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
     for ax in grid.flat[count:]:
@@ -216,7 +243,7 @@ def add_legend(fig: Figure, labels: ArrayLike, columns: int = 5) -> None:
             Line2D([], [], mfc="#dddddd", mec=LABEL, ms=5, markevery=[1], **dot),
         ),
     ]
-    names = ["presented", "not yet presented", "tile, and its way since the first snapshot"]
+    names = ["presented", "not yet presented", "tile, and its way since its first snapshot"]
     signed, texts = label_entries(labels)
     handles += signed
     fig.legend(

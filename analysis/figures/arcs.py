@@ -16,9 +16,9 @@ from matplotlib.patches import Circle, FancyArrowPatch, FancyBboxPatch
 from matplotlib.ticker import MaxNLocator
 from mpl_toolkits.mplot3d.axes3d import Axes3D  # type: ignore[import-untyped]
 
+from analysis.recruiting import tiles_in_order
 from analysis.style import figure_style
 from circuits.lift import FloatArray
-from circuits.measures import tile_centers, tile_order
 from circuits.selection import first_repeat
 
 EXCITATORY, INHIBITORY, READOUT, INPUT = "#0072B2", "#D55E00", "#009E73", "#666666"
@@ -186,7 +186,7 @@ def plot_fields(run: xr.Dataset, ax: Axes3D | None = None) -> Axes3D:
     ax.scatter(points[:, 0], points[:, 1], 0, s=1.5, c="black", lw=0, depthshade=False)
     # Colours follow the tiles along the arcs, so that neighbours are easy to tell apart.
     position = one["position"].to_numpy()
-    order = tile_order(tile_centers(one), points, position)
+    order = tiles_in_order(one, position)
     responding = [int(tile) for tile in order if h[:, tile].any()]
     for tile, color in zip(responding, tile_colors(len(responding)), strict=True):
         active = h[:, tile] > 0

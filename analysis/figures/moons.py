@@ -11,8 +11,9 @@ from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 
 from analysis.plane import LabelMarks, label_entries
+from analysis.recruiting import tiles_in_order
 from analysis.style import LABEL, LOWER, UPPER, figure_style, legend_beside, whole_numbers
-from circuits.measures import tile_centers, tile_order, tile_positions
+from circuits.measures import tile_centers, tile_positions
 
 MARKERS = {-1: ("^", UPPER, "class −1"), 1: ("x", LOWER, "class +1")}
 
@@ -61,11 +62,14 @@ def plot_readout(run: xr.Dataset, ax: Axes | None = None, readout: int = 0) -> A
 def plot_weights(
     run: xr.Dataset, ax: Axes | None = None, readout: int = 0, every: int = 100
 ) -> Axes:
-    """Readout weights of the tiles, ordered along the manifold, after every 100th presentation."""
+    """Readout weights of the tiles, ordered along the manifold, after every 100th presentation.
+
+    Tiles that stay idle are left out.
+    """
     ax = ax or plt.figure().add_subplot()
     points, along = run["points"].to_numpy(), run["position"].to_numpy()
     position = tile_positions(tile_centers(run), points, along)
-    order = tile_order(tile_centers(run), points, along)
+    order = tiles_in_order(run, along)
     learned = run["snapshot"].to_numpy()
     shown = learned % every == 0
     if not shown.any():  # a stream shorter than that: its end

@@ -10,11 +10,11 @@ import numpy as np
 import xarray as xr
 
 from analysis.page.reading import EXPLORED, Result
-from analysis.theory import lift_of, parameters_of
+from analysis.recruiting import in_use_at, tiles_in_order
+from analysis.theory import last_size_of, lift_of, parameters_of, weights_before
 from circuits import results, rules
 from circuits.errors import InputError
 from circuits.lift import SphereLift
-from circuits.measures import tile_centers_of, tile_order
 from circuits.parameters import CircuitParameters
 from circuits.reference import ReferenceCircuit
 from circuits.selection import first_repeat
@@ -26,15 +26,16 @@ EXPLORER_BYTES = 6 * 2**20
 def explorer_data(result: Result) -> dict[str, Any]:
     """The explorer's data: names and numbers, and arrays as text.
 
-    Presentation t starts from the weights that the snapshot after t - 1 holds, so the first one
-    cannot be shown. All arrays are float64: float32 would cost the check five digits.
+    Presentation t starts from the weights that the snapshot after t - 1 holds, and the tile that it
+    recruited if it did, so the first one cannot be shown. All arrays are float64: float32 would
+    cost the check five digits.
     """
     with results.opened(result.path) as stored:
         parameters, lift = parameters_of(first_repeat(stored)), lift_of(stored)
         if stored.sizes["input"] != lift.n_inputs:
             raise InputError(f"its lift makes {lift.n_inputs} inputs, not {stored.sizes['input']}")
     circuit = ReferenceCircuit(parameters, lift)
-    rest = rules.rest(parameters.n_tiles, parameters.n_interneurons, circuit.gain)
+    rest = rules.rest(parameters.n_tiles, parameters.n_interneurons, circuit.gain)[:2]
     axes = [0, 2] if lift.n_coordinates == 3 else [0, min(1, lift.n_coordinates - 1)]
     with results.opened(result.path) as stored:
         dataset = first_repeat(stored)
@@ -44,23 +45,24 @@ def explorer_data(result: Result) -> dict[str, Any]:
         arrays["x"] = lift(arrays.pop("points"))
         numbers = dataset["presentation"].values
         position = _along_stream(dataset, "position")
-        order = tile_order(
-            tile_centers_of(dataset["W_snapshots"].isel(snapshot=-1).values, lift),
-            dataset["points"].values,
-            position,
-            axes[0],
-        )
-    arrays |= dict(zip(("restH", "restU", "restV"), rest, strict=True))
+        last = dataset.assign(W=dataset["W_snapshots"].isel(snapshot=-1, drop=True))
+        order = tiles_in_order(last, position, axes[0])
+    arrays |= dict(zip(("restH", "restU"), rest, strict=True))
     every = result.complete and len(rows) == len(numbers) - 1
     return {
         "about": _about(result, len(rows), len(numbers), every, parameters.reset),
         "engine": result.text("engine"),
         "lastPresentation": int(numbers[-1]),
         "moments": numbers[rows].tolist(),
-        "gamma": circuit.gamma,
+        "gamma": [parameters.dt_ / tau for tau in _time_constants(parameters)],
+        "gain": circuit.gain,
+        "floor": circuit.floor,
+        "spark": rules.SPARK,
         "alpha": circuit.alpha,
         "mu": parameters.mu_per_readout,
         "readout": parameters.readout,
+        "gated": parameters.readout_rule == "gated",
+        "clamp": parameters.clamp_labels,
         "reset": parameters.reset,
         "steps": parameters.steps_per_presentation,
         "tiles": parameters.n_tiles,
@@ -76,22 +78,32 @@ def explorer_data(result: Result) -> dict[str, Any]:
     }
 
 
+def _time_constants(parameters: CircuitParameters) -> tuple[float, float, float]:
+    return parameters.tau_h_, parameters.tau_u_, parameters.tau_V_
+
+
 def _chosen_snapshots(dataset: xr.Dataset, parameters: CircuitParameters, lift: SphereLift) -> Any:
     """Snapshots that a presentation follows; as many, evenly, as the page has room for."""
     after = dataset["snapshot_presentation"].values.astype(int)
     rows = np.flatnonzero(after + 1 < dataset.sizes["presentation"])
     weights = sum(dataset[name].size // dataset.sizes["snapshot"] for name in EXPLORED[-3:])
-    rates = 2 * parameters.n_tiles + 2 * parameters.n_interneurons + lift.n_inputs + 4
+    rates = 3 * parameters.n_tiles + 2 * parameters.n_interneurons + lift.n_inputs + 4
     stride = max(1, math.ceil(rows.size * 8 * (weights + rates) / EXPLORER_BYTES))
     return rows[::stride]
 
 
 def _recorded(dataset: xr.Dataset, snapshots: Any, rows: Any, reset: bool) -> dict[str, Any]:
     """Weights before, and points, labels and rates of, the presentations in these rows."""
-    arrays = {
-        name: dataset[f"{name}_snapshots"].isel(snapshot=snapshots).values
-        for name in ("W", "b", "w")
-    }
+    needed = ["points", "snapshot_presentation", "W_snapshots", "b_snapshots", "w_snapshots"]
+    needed += [name for name in ("recruited",) if name in dataset]
+    needed += [] if reset else ["h", "u"]
+    run = dataset[needed].isel(snapshot=snapshots).load()
+    weights = [weights_before(run, int(t)) for t in rows]
+    arrays = {name: np.array([each[name] for each in weights]) for name in ("W", "b", "w")}
+    numbers = dataset["presentation"].values[rows]
+    arrays["inUse"] = np.array(
+        [in_use_at(run, int(n), b) for n, b in zip(numbers, arrays["b"], strict=True)]
+    )
     arrays |= {
         name: dataset[name].isel(presentation=rows).values
         for name in ("points", "labels", "h", "u", "y")
@@ -100,6 +112,7 @@ def _recorded(dataset: xr.Dataset, snapshots: Any, rows: Any, reset: bool) -> di
         # V is only recorded at the end of a run; where a presentation settled it is u h^T.
         arrays["hBefore"] = dataset["h"].isel(presentation=rows - 1).values
         arrays["uBefore"] = dataset["u"].isel(presentation=rows - 1).values
+        arrays["lastSize"] = np.array([last_size_of(run, int(t)) for t in rows])
     classes = _along_stream(dataset, "classes")
     if classes is not None:
         arrays["classes"] = classes[rows]

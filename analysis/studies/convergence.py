@@ -30,7 +30,10 @@ CHECKPOINTS = 32
 
 
 def convergence_study(
-    engine: str = "reference", steps: Iterable[int] = (32, 64, 128, 256, 512, 1024)
+    engine: str = "reference",
+    steps: Iterable[int] = (32, 64, 128, 256, 512, 1024),
+    *,
+    gain: str | float = "control",
 ) -> xr.Dataset:
     """Distance of the circuit to its differential equation when dt shrinks.
 
@@ -39,8 +42,9 @@ def convergence_study(
     dV/dt = (u h^T - V)/tau_V is that of an eighth-order solver at a tolerance of 1e-12. A step is
     Euler's, so the largest distance is proportional to dt.
 
-    ``engine`` is "reference" or one of the Brian2 engines. Returns ``error`` and ``dt`` (s) over
-    ``steps``, and in the attributes ``order``, the slope of log error over log dt.
+    ``engine`` is "reference" or one of the Brian2 engines, ``gain`` as in the parameters. Returns
+    ``error`` and ``dt`` (s) over ``steps``, and in the attributes ``order``, the slope of log error
+    over log dt.
     """
     counts = [int(n) for n in steps]
     if bad := [n for n in counts if n < CHECKPOINTS or n % CHECKPOINTS]:
@@ -49,7 +53,7 @@ def convergence_study(
     centers = np.array([[0.5, 0.25], [0.55, 0.3], [0.45, 0.2], [0.6, 0.25]])
     point = np.array([[0.52, 0.26]])
     duration = 0.032
-    fixed: dict[str, Any] = {"n_tiles": 4, "n_interneurons": 2, "tile_radius": 0.4}
+    fixed: dict[str, Any] = {"n_tiles": 4, "n_interneurons": 2, "tile_radius": 0.4, "gain": gain}
     fixed |= {"tau_h": "40 ms", "tau_u": "50 ms", "tau_V": "8 ms"}
     probe = ReferenceCircuit(CircuitParameters(**fixed), lift, tile_centers=centers)
     times = duration * np.arange(1, CHECKPOINTS + 1) / CHECKPOINTS
@@ -87,14 +91,17 @@ def _solve_ode(circuit: Circuit, x: FloatArray, times: FloatArray) -> FloatArray
     p, state = circuit.parameters, circuit.state
     m, k = p.n_tiles, p.n_interneurons
     a = rules.drive(state.W, state.b, x, circuit.alpha)
+    begin = rules.start(a, circuit.floor, state.last_size, circuit.gain)
 
     def slope(_time: float, flat: FloatArray) -> FloatArray:
         h, u, V = flat[:m], flat[m : m + k], flat[m + k :].reshape(k, m)
-        dh = circuit.gain * (a - u @ V) / p.tau_h_
+        dh = begin.gain * (a - u @ V) / p.tau_h_
         dV = (np.outer(u, h) - V) / p.tau_V_
         return np.concatenate([dh, (V @ h - u) / p.tau_u_, dV.ravel()])
 
-    rest = np.concatenate([value.ravel() for value in rules.rest(m, k, circuit.gain)])
+    h, u, _ = rules.rest(m, k, circuit.gain)
+    u = begin.scale * u
+    rest = np.concatenate([h, u, np.outer(u, h).ravel()])
     solution = solve_ivp(
         slope, (0, times[-1]), rest, method="DOP853", t_eval=times, rtol=1e-12, atol=1e-14
     )

@@ -14,7 +14,17 @@ from matplotlib.figure import Figure
 
 from analysis.kinds import require
 from analysis.style import LABEL, figure_style, legend_beside, palette, whole_numbers
-from analysis.theory import EPSILON, finite_of, gamma_of, growth_factor, parameters_of, target_of
+from analysis.theory import (
+    EPSILON,
+    Gamma,
+    gain_of,
+    gamma_of,
+    growth_factor,
+    parameters_of,
+    rest_on,
+    step_sizes,
+    target_of,
+)
 from circuits import rules
 from circuits.errors import InputError
 
@@ -32,7 +42,6 @@ def settling_errors(run: xr.Dataset) -> xr.Dataset:
         raise InputError("settling errors need h_trace: run with record=('h',), snapshot_every=1")
     if "W_snapshots" not in run:
         target_of(run, 0)  # says what is missing
-    gamma = gamma_of(run)
     errors, factors, kept = [], [], []
     for t in range(run.sizes["presentation"]):
         try:
@@ -41,7 +50,7 @@ def settling_errors(run: xr.Dataset) -> xr.Dataset:
             continue
         kept.append(t)
         errors.append(np.abs(run["h_trace"][t].to_numpy() - target.h).max(axis=1))
-        factors.append(growth_factor(gamma, target.size) if target.size > 0 else math.nan)
+        factors.append(_factor(gamma_of(run, target.size), target.size))
     if not kept:
         raise InputError("no presentation has a snapshot before it: run with snapshot_every=1")
     name = str(run.attrs.get("engine", "unknown engine"))
@@ -75,14 +84,13 @@ def settling_study(
     kept = known[np.unique(np.linspace(0, len(known) - 1, count).round().astype(int))]
     targets = [target_of(run, int(t)) for t in kept]
     n_steps = steps or base.steps_per_presentation
-    gain = finite_of(run, "gain")
+    starts = [rest_on(run, int(t), target) for t, target in zip(kept, targets, strict=True)]
     errors, factors = [], []
     for changes in settings.values():
         p = base.replace(**changes)
-        gamma = gain * p.dt_ / p.tau_h_, p.dt_ / p.tau_u_, p.dt_ / p.tau_V_
         rows = []
-        for target in targets:
-            state = rules.rest(p.n_tiles, p.n_interneurons, gain)
+        for target, state in zip(targets, starts, strict=True):
+            gamma = step_sizes(p, gain_of(run), target.size)
             row = []
             # Unstable settings are part of the question; their rates may overflow.
             with np.errstate(over="ignore", invalid="ignore"):
@@ -91,8 +99,13 @@ def settling_study(
                     row.append(np.abs(state[0] - target.h).max())
             rows.append(row)
         errors.append(rows)
-        factors.append([growth_factor(gamma, t.size) if t.size > 0 else math.nan for t in targets])
+        factors.append([_factor(step_sizes(p, gain_of(run), t.size), t.size) for t in targets])
     return _settling_dataset(list(settings), kept, errors, factors, run)
+
+
+def _factor(gamma: Gamma, size: float) -> float:
+    """The predicted contraction; none where nothing drives a tile."""
+    return growth_factor(gamma, size) if size > 0 else math.nan
 
 
 def _settling_dataset(

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from analysis.kinds import require
 from analysis.style import LABEL, figure_style
-from analysis.theory import Gamma, critical_drive, gamma_of, growth_factor
+from analysis.theory import Gamma, critical_drive, gain_of, gamma_of, growth_factor
 from circuits import rules
 from circuits.errors import InputError
 from circuits.lift import FloatArray
@@ -88,14 +88,16 @@ def rates_of_ratio(ratio: ArrayLike, fast: float) -> tuple[FloatArray, FloatArra
 def working_points(run: xr.Dataset) -> FloatArray:
     """tau_u/tau_V and the 5 %, 50 % and 95 % quantiles of gamma_h A over a result's presentations.
 
-    The settled interneurons tell the drive: A = |u|^2. Points that no tile covers do not count.
+    Under gain control gamma_h A = dt/tau_h for every presentation, and the three are one. With a
+    constant gain the settled interneurons tell the drive, A = |u|^2; points that no tile covers do
+    not count.
     """
-    gamma_h, gamma_u, gamma_V = gamma_of(run)
     u = run["u"].to_numpy()[run["covered"].to_numpy().astype(bool)]
     if not len(u):
         raise InputError("no tile covers any point of this result: there is no drive to show")
-    quantiles = np.quantile(gamma_h * (u**2).sum(axis=1), (0.05, 0.5, 0.95))
-    return np.array([gamma_V / gamma_u, *quantiles])
+    gamma_h, gamma_u, gamma_V = gamma_of(run, 1.0)
+    drives = np.full(1, gamma_h) if gain_of(run) is None else gamma_h * (u**2).sum(axis=1)
+    return np.array([gamma_V / gamma_u, *np.quantile(drives, (0.05, 0.5, 0.95))])
 
 
 def _edges(centers: FloatArray) -> FloatArray:
@@ -136,15 +138,17 @@ def plot_stability_map(
         critical,
         color=LABEL,
         lw=2,
-        label=f"theory, dt/τ = {fast:g} for the faster of u and V",
+        label=f"theory, dt/τ = {fast:.3g} for the faster of u and V",
     )
     limit = ((fine - 1) / (fine + 1)) ** 2
     ax.plot(fine, limit, color=LABEL, lw=1.2, ls=":", label="theory, u and V in small steps")
     if working_point is not None:
         at, few, middle, many = np.asarray(working_point, dtype=float)
+        one = few == many
         ax.errorbar(
-            at, middle, [[middle - few], [many - middle]], fmt="o", color=LABEL, mfc="white",
-            capsize=3, ms=6, label="the result: median, 5 to 95 %",
+            at, middle, None if one else [[middle - few], [many - middle]], fmt="o", color=LABEL,
+            mfc="white", capsize=3, ms=6,
+            label="the result: " + ("every presentation" if one else "median, 5 to 95 %"),
         )  # fmt: skip
     ax.set_xscale("log")
     ax.set(xlim=edges[0][[0, -1]], ylim=edges[1][[0, -1]])
@@ -165,5 +169,10 @@ def figure_stability_map(study: xr.Dataset, working_point: ArrayLike | None = No
 
 
 def figure_stability_of(run: xr.Dataset) -> Figure:
-    """The stability map with the place where a result works."""
-    return figure_stability_map(stability_map(), working_points(run))
+    """The stability map for the time constants of a result, with the place where it works."""
+    points, rates = working_points(run), gamma_of(run, 1.0)[1:]
+    widest, highest = max(64.0, 1.5 * points[0], 1.5 / points[0]), max(1.2, 1.1 * points[-1])
+    study = stability_map(
+        np.geomspace(1 / widest, widest, 37), np.linspace(0.04, highest, 30), fast=max(rates)
+    )
+    return figure_stability_map(study, points)

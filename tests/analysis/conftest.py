@@ -11,7 +11,7 @@ import pytest
 
 from circuits import ReferenceCircuit, results
 from simulations.experiments.two_moons import Settings, annotate, make_stream
-from tests.analysis.drawing import SMALL, N
+from tests.analysis.drawing import CONSTANT, SMALL, N
 
 
 @pytest.fixture(autouse=True)
@@ -20,19 +20,36 @@ def _close_figures():
     plt.close("all")
 
 
+def recorded(parameters, path):
+    stream = make_stream(Settings(n_points=N, label_after=20), 3, parameters)
+    circuit = ReferenceCircuit(stream.parameters, stream.lift)
+    found = circuit.run(stream.points, stream.labels, record=("h", "u", "V", "y"), snapshot_every=1)
+    return results.load(results.save(annotate(found, stream, 3), path))
+
+
 @pytest.fixture(scope="session")
 def run(tmp_path_factory):
     """A recorded result of two moons that has been on disk, as the command line finds it."""
-    stream = make_stream(Settings(n_points=N, label_after=20), 3, SMALL)
-    circuit = ReferenceCircuit(stream.parameters, stream.lift)
-    found = circuit.run(stream.points, stream.labels, record=("h", "u", "V", "y"), snapshot_every=1)
-    path = tmp_path_factory.mktemp("analysis") / "run.nc"
-    return results.load(results.save(annotate(found, stream, 3), path))
+    return recorded(SMALL, tmp_path_factory.mktemp("analysis") / "run.nc")
+
+
+@pytest.fixture(scope="session")
+def constant(tmp_path_factory):
+    """The same with a constant gain, and with tiles on the first points."""
+    return recorded(SMALL.replace(**CONSTANT), tmp_path_factory.mktemp("analysis") / "run.nc")
+
+
+@pytest.fixture(params=["run", "constant"])
+def either(request):
+    """A recorded result under gain control with recruited tiles, then one without both."""
+    return request.getfixturevalue(request.param)
 
 
 @pytest.fixture(scope="session")
 def later(run):
     """The same result as if the circuit had learned from 500 presentations before."""
-    return run.assign_coords(
-        presentation=run["presentation"] + 500, snapshot=run["snapshot"] + 500
-    ).assign_attrs(first_presentation=500)
+    return (
+        run.assign_coords(presentation=run["presentation"] + 500, snapshot=run["snapshot"] + 500)
+        .assign(recruited=run["recruited"].where(run["recruited"] < 0, run["recruited"] + 500))
+        .assign_attrs(first_presentation=500)
+    )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from matplotlib.transforms import Bbox
 
@@ -9,7 +11,22 @@ from tests.conftest import small_circuit
 
 N, M = 40, 24
 """Presentations and tiles of the recorded result."""
-SMALL = small_circuit(n_tiles=M, n_interneurons=3, steps_per_presentation=200, tile_radius=0.5)
+SMALL = small_circuit(n_tiles=M, n_interneurons=3, steps_per_presentation=80, tile_radius=0.5)
+CONSTANT: dict[str, Any] = {
+    "gain": "auto",
+    "tiles": "first",
+    "steps_per_presentation": 200,
+    "tau_h": "8 ms",
+    "tau_u": "50 ms",
+    "tau_V": "2 ms",
+}
+"""What makes a circuit one of constant gain, with time constants that it needs, and of tiles on the
+first points."""
+
+
+def used(run):
+    """How many tiles are in use when a result ends."""
+    return int((run["recruited"].values >= 0).sum())
 
 
 def lines(ax, dashed=False):

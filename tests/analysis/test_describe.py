@@ -24,7 +24,7 @@ from brian2 import (
 )
 
 from analysis.describe import Code, Table, latex, notes, tables, to_latex, to_markdown
-from circuits import CircuitParameters, ManifoldCircuit, SphereLift
+from circuits import CircuitParameters, ManifoldCircuit, SphereLift, rules
 from circuits.engines import cache
 from circuits.engines.compiler import compiler_works
 
@@ -87,14 +87,20 @@ def test_tables_are_the_ones_of_nordlie(found):
 
 def test_population_sizes_are_those_of_the_objects(described, found):
     sizes = column(table(found, "B"), "Name", "Size")
-    assert sizes == {"inputs": "5", "excitatory": "7", "inhibitory": "3", "readout": "2"}
+    assert sizes == {
+        "inputs": "5",
+        "excitatory": "7",
+        "inhibitory": "3",
+        "gain_control": "1",
+        "readout": "2",
+    }
     assert sizes == {name: str(described.network[name].N) for name in sizes}
 
 
 def test_number_of_synapses_is_the_product_of_the_populations(described, found):
     sizes = column(table(found, "B"), "Name", "Size")
     rows = columns(table(found, "C"), "Name", "Source", "Target", "Pattern", "Synapses")
-    assert {row[0] for row in rows} == {"feedforward", "lateral", "classifier"}
+    assert {row[0] for row in rows} == {"feedforward", "lateral", "pooling", "classifier"}
     for name, source, target, pattern, count in rows:
         assert int(count) == int(sizes[source]) * int(sizes[target]) == len(described.network[name])
         assert pattern == "all-to-all"
@@ -109,9 +115,9 @@ def test_every_object_of_the_network_appears(described, found):
 def test_every_equation_appears_once_with_its_unit(described, found):
     rows = columns(table(found, "D1"), "Object", "Equation", "Unit")
     expected = []
-    for name in ("inputs", "excitatory", "inhibitory", "readout"):
+    for name in ("inputs", "excitatory", "inhibitory", "gain_control", "readout"):
         expected += [(name, str(eq)) for eq in described.network[name].equations.ordered]
-    for name in ("feedforward", "lateral", "classifier"):
+    for name in ("feedforward", "lateral", "pooling", "classifier"):
         expected += [(name, str(eq)) for eq in described.network[name].equations.ordered]
     sums = [row for row in rows if re.match(r"\w+_(pre|post) = ", row[1])]
     plain = [row for row in rows if row not in sums]
@@ -124,20 +130,25 @@ def test_every_equation_appears_once_with_its_unit(described, found):
         ("classifier", "net_post = w*h_pre"),
         ("lateral", "excitation_post = V*h_pre"),
         ("lateral", "inhibition_pre = V*u_post"),
+        ("pooling", f"answering_post = {rules.ANSWERS}"),
+        ("pooling", "power_post = clip(a_pre, 0, inf)**2"),
+        ("pooling", "used_post = in_use_pre"),
     ]
 
 
 def test_linked_variables_say_what_they_are_linked_to(found):
     rows = columns(table(found, "D1"), "Object", "Equation", "Kind")
     linked = {row[:2]: row[2] for row in rows if "linked" in row[2]}
-    assert set(linked) == {
-        ("excitatory", "restart"),
-        ("inhibitory", "carry"),
-        ("inhibitory", "restart"),
-        ("readout", "presentation"),
-    }
-    for (_, name), kind in linked.items():
-        assert kind.endswith(f"linked to inputs.{name}")
+    from_inputs = {("readout", "presentation"), ("excitatory", "presentation")}
+    for group in ("excitatory", "inhibitory", "gain_control"):
+        from_inputs |= {(group, "restart"), (group, "carry")}
+    told = ("gain", "covered", "recruiting", "answering", "used", "first_presentation")
+    from_control = {("excitatory", name) for name in told}
+    from_control |= {("inhibitory", "scale"), ("inhibitory", "ratio")}
+    assert set(linked) == from_inputs | from_control
+    for (group, name), kind in linked.items():
+        source = "inputs" if (group, name) in from_inputs else "gain_control"
+        assert kind.endswith(f"linked to {source}.{name}")
 
 
 def test_regular_code_is_the_code_of_the_objects(described, found):
@@ -152,7 +163,7 @@ def test_regular_code_is_the_code_of_the_objects(described, found):
     runners = [
         item for item in described.network.sorted_objects if type(item).__name__ == "CodeRunner"
     ]
-    assert len(runners) == 12
+    assert len(runners) == 19
     for item in runners:
         assert shown[item.name].split("\n") == item.abstract_code.strip().split("\n")
 
@@ -160,9 +171,11 @@ def test_regular_code_is_the_code_of_the_objects(described, found):
 def test_plasticity_is_what_learns(found):
     assert column(table(found, "E"), "Update", "Every") == {
         "lateral_stateupdater": "step",
-        "feedforward_learn": "200 steps",
-        "excitatory_learn": "200 steps",
-        "classifier_learn": "200 steps",
+        "feedforward_learn": "80 steps",
+        "excitatory_learn": "80 steps",
+        "classifier_learn": "80 steps",
+        "excitatory_recruit": "80 steps",
+        "feedforward_recruit": "80 steps",
     }
     summary = column(table(found, "A"), "Aspect", "Description")["Plasticity"]
     assert set(summary.split("; ")) == {
@@ -184,7 +197,7 @@ def test_step_of_the_rates_is_the_one_that_runs(ran):
 
 def test_schedule_is_in_the_order_of_the_network(described, found):
     rows = columns(table(found, "H"), "Object", "Slot", "Order", "Part of", "Every")
-    steps = {"step_clock": "step", "presentation_clock": "200 steps"}
+    steps = {"step_clock": "step", "presentation_clock": "80 steps"}
     expected = [
         (item.name, item.when, str(item.order), item.group.name, steps[item.clock.name])
         for item in described.network.sorted_objects
@@ -198,7 +211,10 @@ def test_schedule_is_in_the_order_of_the_network(described, found):
     names = [row[0] for row in rows]
     assert names.index("excitatory_settled") < names.index("feedforward_learn")
     assert names.index("feedforward_learn") < names.index("feedforward_snapshots")
-    assert names.index("feedforward_snapshots") < names.index("inputs_load")
+    after = ["feedforward_snapshots", "inputs_load", "feedforward_drive", "excitatory_choose"]
+    after += ["excitatory_recruit", "feedforward_recruit", "gain_control_measure"]
+    after += ["excitatory_restart", "lateral_restart"]
+    assert [name for name in names if name in after] == after
 
 
 # With dt = 0.1 ms the clocks' ratio falls short of 49 and 59: cut off, it would be 48 and 58.
@@ -243,22 +259,78 @@ def test_changed_parameters_show_up():
     assert start["inhibitory", "tau_u"] == "123.456789 ms"
     assert start["lateral", "tau_V"] == "3.25 ms"
     assert start["excitatory", "eta"] == "0.0625"
-    assert start["excitatory", "gain"] == "17.5"
+    assert start["gain_control", "gain"] == start["gain_control", "constant_gain"] == "17.5"
+    assert start["gain_control", "controlled"] == "0"
     assert start["readout", "mu"] == "30, 10"
     assert start["classifier", "constant_rate"] == "0.125"
     assert start["classifier", "running"] == start["inputs", "reset"] == "0"
 
 
+@pytest.mark.parametrize("tiles", ["recruit", "first"])
 @pytest.mark.parametrize("n_tiles", [1, 7])
-def test_what_the_data_decide_is_not_given_a_value(n_tiles):
-    rows = columns(table(tables(make(n_tiles=n_tiles)), "D1"), "Object", "Equation", "At the start")
-    assert {(group, name) for group, name, value in rows if value == "from the data"} == {
+def test_what_the_data_decide_is_not_given_a_value(n_tiles, tiles):
+    found = tables(make(n_tiles=n_tiles, tiles=tiles))
+    rows = columns(table(found, "D1"), "Object", "Equation", "At the start")
+    expected = {
         ("inputs", "n_presentations"),
         ("inputs", "x"),
-        ("excitatory", "drive"),
         ("readout", "z"),
         ("feedforward", "W"),
     }
+    # The first point has recruited a tile that looks right at it: that drive is the model's.
+    expected |= {("excitatory", "drive"), ("excitatory", "a")} if tiles == "first" else set()
+    assert {(g, name) for g, name, value in rows if value == "from the data"} == expected
+
+
+def test_a_stream_starts_with_the_tile_that_its_first_point_recruits(described, found):
+    start = {
+        row[:2]: row[2] for row in columns(table(found, "D1"), "Object", "Equation", "At the start")
+    }
+    size = described.parameters.kappa * (1 - described.alpha)
+    assert float(start["gain_control", "size"]) == pytest.approx(size, rel=1e-5)
+    assert float(start["gain_control", "gain"]) == pytest.approx(1 / size, rel=1e-5)
+    assert start["excitatory", "recruited"] == "-1 to 0"
+    circuit = make()
+    point = LIFT.center + 0.1
+    circuit.run(point[None])
+    assert circuit.state.recruited.tolist() == [0] + [-1] * 6
+    # Settled, the interneurons tell what was measured: |u|^2 = A.
+    assert (circuit.state.u**2).sum() == pytest.approx(size, rel=1e-8)
+    # Tiles that are there from the start are not recruited.
+    centers = LIFT.center + np.linspace(-0.3, 0.3, 7)[:, None]
+    given = ManifoldCircuit(described.parameters, LIFT, "numpy", tile_centers=centers)
+    rows = columns(table(tables(given), "D1"), "Object", "Equation", "At the start")
+    assert {row[2] for row in rows if row[:2] == ("excitatory", "recruited")} == {"0"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "aspect", "words"),
+    [
+        ({}, "Gain", "1/A with A = |[a]_+| measured once per presentation"),
+        ({"gain": 17.5}, "Gain", "constant, 17.5"),
+        ({"recruit_below": 0.4}, "Tiles", "1 - (distance/rho)^2 exceeds 0.4 starts the next idle"),
+        ({"tiles": "first"}, "Tiles", "the first 7 distinct points"),
+        ({"recycle": True}, "Tiles", "the one with the smallest b moves"),
+    ],
+)
+def test_gain_and_tiles_are_told_in_words(changes, aspect, words):
+    summary = column(table(tables(make(**changes)), "A"), "Aspect", "Description")
+    assert words in summary[aspect]
+
+
+def test_recycling_and_the_gated_readout_show_up():
+    circuit = make(recycle=True, readout_rule="gated", readout_rate=0.9, clamp_labels=True)
+    found = tables(circuit)
+    test_every_object_of_the_network_appears(circuit, found)
+    assert "competition" in column(table(found, "C"), "Name", "Pattern")
+    code = column(table(found, "E"), "Update", "Code")
+    assert code["classifier_learn"].endswith(rules.GATED.brian2)
+    assert code["classifier_recruit"] == rules.TAKE_w
+    answer = column(table(found, "D2"), "Update", "Code")["readout_answer"]
+    assert answer == f"{rules.READOUT['clip'].brian2}\n{rules.CLAMP}"
+    every = [str(cell) for item in found for row in item.rows for cell in row]
+    assert "rank_post = " + rules.RANK in every
+    assert "pooled_post = w*h_pre" in every
 
 
 def test_values_at_the_start_are_those_of_a_run(ran):
@@ -266,10 +338,15 @@ def test_values_at_the_start_are_those_of_a_run(ran):
     circuit, before, _ = ran
     rows = columns(table(before, "D1"), "Object", "Equation", "At the start")
     for group, name, value in rows:
-        if name in (
+        if value and name in (
             "h_rest",
             "u_rest",
-            "gain",
+            "constant_gain",
+            "controlled",
+            "smallest",
+            "least",
+            "recruiting",
+            "kappa",
             "sqrt_alpha",
             "eta",
             "mu",
@@ -311,8 +388,15 @@ def test_every_parameter_is_there_and_explained(described, found):
     rows = {str(row[0]): row[1:] for row in table(found, "I").rows}
     assert set(described.parameters.as_dict()) < set(rows)
     assert float(rows["alpha"][0]) == pytest.approx(described.alpha, rel=1e-5)
-    gamma = [float(value) for value in rows["gamma"][0].split(", ")]
-    assert gamma == pytest.approx(described.gamma, rel=1e-5)
+    gamma = [float(value) for value in rows["gamma_u, gamma_V"][0].split(", ")]
+    assert gamma == pytest.approx(described.gamma(1.0)[1:], rel=1e-5)
+    assert float(rows["gamma_h A"][0]) == pytest.approx(described.gamma(1.0)[0], rel=1e-5)
+    assert float(rows["floor"][0]) == pytest.approx(described.floor, rel=1e-5)
+    constant = make(gain="auto")
+    own = {str(row[0]): row[1] for row in table(tables(constant), "I").rows}
+    assert float(own["gain, as used"]) == pytest.approx(constant.gain, rel=1e-5)
+    gamma = [float(value) for value in own["gamma"].split(", ")]
+    assert gamma == pytest.approx(constant.gamma(1.0), rel=1e-5)
     assert [name for name, (_, meaning) in rows.items() if not meaning] == []
     assert rows["n_tiles"] == ("7", "m, the number of excitatory cells.")
 
@@ -336,7 +420,7 @@ def test_measurements_are_those_of_a_run(ran):
 
 def test_a_recorded_run_leaves_the_schedule_as_it_was(ran):
     circuit, before, _ = ran
-    assert column(table(before, "H"), "Object", "Every")["readout_answer"] == "200 steps"
+    assert column(table(before, "H"), "Object", "Every")["readout_answer"] == "80 steps"
     assert table(tables(circuit), "H") == table(before, "H")
 
 
@@ -432,7 +516,7 @@ def test_a_replaced_rule_is_the_one_that_is_described(circuit):
     found = tables(circuit)
     assert column(table(found, "E"), "Update", "Code")["faster"] == "W += 0.5*x_pre"
     every = column(table(found, "E"), "Update", "Every")
-    assert (every["faster"], every["feedforward_learn"]) == ("200 steps", "never: inactive")
+    assert (every["faster"], every["feedforward_learn"]) == ("80 steps", "never: inactive")
     assert column(table(found, "A"), "Aspect", "Description")["Plasticity"].count("W") == 1
     types = column(table(found, "H"), "Object", "Type")
     assert types["faster"] == "CodeRunner"
@@ -448,6 +532,7 @@ def test_an_object_without_a_note_still_appears(described, monkeypatch):
 
 
 def test_notes_are_about_something_that_is_there(found):
+    found = [*found, *tables(make(recycle=True))]
     names = {str(cell) for t in found for row in t.rows for cell in row}
     assert set(notes.NOTES) <= names
 

@@ -38,12 +38,30 @@
     });
   }
 
+  /** How a presentation with the drive a starts (rules.start): under gain control the drive A = |[a]+|
+   * divides the step of h, and u and V start at its scale; up to the floor it counts as nothing. */
+  function beginning(i, a) {
+    const size = measured(a);
+    if (data.gain !== null) return { gain: data.gain, scale: 1, ratio: 1, covered: 1 };
+    if (size === 0) return { gain: 0, scale: 0, ratio: 1, covered: 0 };
+    const last = data.reset ? size : arrays.lastSize[i];
+    return { gain: 1 / size, scale: Math.sqrt(size), ratio: Math.sqrt(size / last), covered: 1 };
+  }
+
+  /** The size of a drive, |[a]+|, or 0 where it does not exceed the floor. */
+  function measured(a) {
+    let power = 0;
+    for (const value of a) power += Math.max(value, 0) ** 2;
+    const size = Math.sqrt(power);
+    return size > data.floor ? size : 0;
+  }
+
   /**
    * One step, all three from the old values, then rectified. V is k x m, row by row.
    *   h <- [h + gamma_h (a - V'u)]+   u <- [u + gamma_u (V h - u)]+   V <- [V + gamma_V (u h' - V)]+
    */
-  function step(old, a, next) {
-    const [gammaH, gammaU, gammaV] = data.gamma;
+  function step(old, a, gain, next) {
+    const [rateH, gammaU, gammaV] = data.gamma, gammaH = gain * rateH;
     const { h, u, V } = old;
     for (let i = 0; i < m; i++) {
       let inhibition = 0;
@@ -61,40 +79,51 @@
     }
   }
 
-  /** Readout rates y = clip(mu w.h + z, -1, 1), or tanh of the same. */
+  /** Readout rates y = clip(mu w.h + z, -1, 1), or tanh of the same; gated, w.h/sum(h) is in the
+   * place of w.h; a label may clamp y. */
   function readout(i, h) {
     const w = row("w", i, r * m), z = row("labels", i, r);
+    const total = data.gated ? h.reduce((sum, rate) => sum + rate, 0) : 1;
     return Float64Array.from(data.mu, (mu, neuron) => {
       let sum = 0;
       for (let tile = 0; tile < m; tile++) sum += w[neuron * m + tile] * h[tile];
-      const net = mu * sum + z[neuron];
-      return data.readout === "tanh" ? Math.tanh(net) : Math.min(Math.max(net, -1), 1);
+      const net = mu * (total > 0 ? sum / total : 0) + z[neuron];
+      const answer = data.readout === "tanh" ? Math.tanh(net) : Math.min(Math.max(net, -1), 1);
+      return data.clamp ? z[neuron] + (1 - Math.abs(z[neuron])) * answer : answer;
     });
   }
 
-  /** Where the presentation starts: at rest, or where the one before it ended. */
-  function start(i) {
-    if (data.reset) return { h: arrays.restH, u: arrays.restU, V: arrays.restV };
+  /** V = u h', row by row. */
+  const outer = (u, h) => Float64Array.from({ length: k * m }, (_, at) => u[Math.floor(at / m)] * h[at % m]);
+
+  /** Where the presentation starts: at rest, at the scale of its drive, or where the one before it
+   * ended, with a spark of that. Idle tiles rest at zero. */
+  function start(i, { scale, ratio, covered }) {
+    const used = row("inUse", i, m);
+    const restH = arrays.restH.map((rate, tile) => rate * used[tile]);
+    const restU = arrays.restU.map((rate) => rate * scale);
+    const restV = outer(restU, restH);
+    if (data.reset) return { h: restH.map((rate) => covered * rate), u: restU, V: restV };
     const h = row("hBefore", i, m), u = row("uBefore", i, k);
-    return { h, u, V: Float64Array.from({ length: k * m }, (_, at) => u[Math.floor(at / m)] * h[at % m]) };
+    const kept = (values, rest) => values.map((value, at) => Math.max(ratio * value, data.spark * rest[at]));
+    return { h: h.map((rate) => covered * rate), u: kept(u, restU), V: kept(outer(u, h), restV) };
   }
 
-  /** The end without the way there: h = [a]+/|[a]+|, |u|^2 = |[a]+|, along where u started. */
+  /** The end without the way there: h = [a]+/|[a]+|, |u|^2 = |[a]+|, along where u rests. */
   function closedForm(i, a) {
-    const positive = a.map((value) => Math.max(value, 0));
-    const size = Math.hypot(...positive);
-    const h = size > 0 ? positive.map((value) => value / size) : positive;
-    const along = start(i).u, length = Math.hypot(...along) || 1;
-    return { h, u: along.map((value) => Math.sqrt(size) * value / length), y: readout(i, h) };
+    const size = measured(a);
+    const h = a.map((value) => (size > 0 ? Math.max(value, 0) / size : 0));
+    const length = Math.hypot(...arrays.restU);
+    return { h, u: arrays.restU.map((value) => Math.sqrt(size) * value / length), y: readout(i, h) };
   }
 
   /** All S + 1 states of presentation i; state s is {h, u, V, y}. */
   function settle(i) {
-    const a = drive(i);
-    const states = [start(i)];
+    const a = drive(i), begin = beginning(i, a);
+    const states = [start(i, begin)];
     for (let s = 1; s <= S; s++) {
       const next = { h: new Float64Array(m), u: new Float64Array(k), V: new Float64Array(k * m) };
-      step(states[s - 1], a, next);
+      step(states[s - 1], a, begin.gain, next);
       states.push(next);
     }
     return { a, target: closedForm(i, a), states: states.map((state) => ({ ...state, y: readout(i, state.h) })) };
@@ -112,11 +141,11 @@
 
   /** Only the end of presentation i, in two alternating buffers. */
   function settledState(i) {
-    const a = drive(i);
-    let now = start(i);
+    const a = drive(i), begin = beginning(i, a);
+    let now = start(i, begin);
     let spare = [0, 1].map(() => ({ h: new Float64Array(m), u: new Float64Array(k), V: new Float64Array(k * m) }));
     for (let s = 0; s < S; s++) {
-      step(now, a, spare[0]);
+      step(now, a, begin.gain, spare[0]);
       now = spare[0];
       spare = [spare[1], spare[0]];
     }
@@ -163,8 +192,11 @@
     drawBars("h-bars", "h", state.h, [0, Math.max(...view.run.states.map((one) => Math.max(...one.h)), 1e-12)]);
     drawHeat(state);
     const scale = weightScale[view.neuron];
-    drawBars("w-bars", "w", order.map((_, i) => weight(i)), [-scale, scale]);
+    drawBars("w-bars", "w", Float64Array.from({ length: m }, (_, i) => weight(i)), [-scale, scale]);
   }
+
+  /** The tiles in use at this moment; the pictures have room for those that are at the end. */
+  const inUse = () => order.filter((tile) => row("inUse", view.moment, m)[tile]);
 
   const weight = (tile) => row("w", view.moment, r * m)[view.neuron * m + tile];
   const signed = (value, digits = 2) => (value > 0 ? "+" : value < 0 ? "−" : "") + Math.abs(value).toFixed(digits);
@@ -184,12 +216,13 @@
   function drawText(state) {
     const i = view.moment, end = view.run.states[S];
     const responding = end.h.filter((value) => value > RESPONDS).length;
+    const used = inUse().length, tiles = used < m ? `${used} tiles in use (of ${m})` : `${m} tiles`;
     const label = row("labels", i, r)[view.neuron];
     const kind = arrays.classes ? `, class ${signed(arrays.classes[i], 0) || "0"}` : "";
     element("status").textContent =
       `Presentation ${moments[i]}: point (${points[i].map((value) => signed(value)).join(", ")})${kind}, ` +
       `${label ? `labelled ${signed(label, 0)}` : "no label"}. ` +
-      `${responding ? `${responding} of ${m} tiles respond` : "No tile covers it"}; the readout answers ` +
+      `${responding ? `${responding} of ${tiles} respond` : "No tile covers it"}; the readout answers ` +
       `y = ${signed(end.y[view.neuron])}` +
       (view.step < S ? `, and at step ${view.step} is at ${signed(state.y[view.neuron])}.` : ".");
     const difference = differences(i, end);
@@ -290,7 +323,7 @@
   const TILES = { left: 64, right: 78, bottom: 8 };
 
   function drawBars(id, name, heights, [low, high]) {
-    const box = prepare(id, TILES), wide = (box.right - box.left) / m;
+    const box = prepare(id, TILES), wide = (box.right - box.left) / order.length;
     const up = values(box, low, high, low < 0 ? [low, 0, high] : [0, high]);
     text(box.pen, name, 4, (box.top + box.bottom) / 2, "left", "middle", colours.ink);
     order.forEach((tile, place) => {
@@ -302,12 +335,12 @@
     const size = (tile) => Math.abs(heights[tile]);
     const most = order.reduce((best, tile) => (size(tile) > size(best) ? tile : best), order[0]);
     box.canvas.setAttribute("aria-label",
-      `${name} of ${m} tiles; the largest is ${tick(heights[most])}, at tile ${most}`);
+      `${name} of ${inUse().length} tiles in use; the largest is ${tick(heights[most])}, at tile ${most}`);
   }
 
   function drawHeat({ V }) {
     const box = prepare("v-map", TILES);
-    const wide = (box.right - box.left) / m, high = (box.bottom - box.top) / k;
+    const wide = (box.right - box.left) / order.length, high = (box.bottom - box.top) / k;
     let scale = 1e-300;
     for (const state of view.run.states) for (const value of state.V) scale = Math.max(scale, value);
     text(box.pen, "V", 4, (box.top + box.bottom) / 2, "left", "middle", colours.ink);
@@ -328,7 +361,7 @@
     box.pen.strokeRect(box.left + .5, box.top + .5, box.right - box.left - 1, box.bottom - box.top - 1);
     drawScale(box, scale);
     box.canvas.setAttribute("aria-label",
-      `V, ${k} interneurons by ${m} tiles, on a scale from 0 to ${tick(scale)}; ` +
+      `V, ${k} interneurons by ${inUse().length} tiles in use, on a scale from 0 to ${tick(scale)}; ` +
       `the largest is ${tick(Math.max(...V))}`);
   }
 
@@ -382,7 +415,7 @@
     pen.globalAlpha = 1;
     const strongest = Math.max(...h, 1e-12), W = row("W", view.moment, m * n);
     const base = Math.max(5, Math.min(7, box.width / 80));
-    for (const tile of [...order].sort((one, other) => h[one] - h[other])) {
+    for (const tile of inUse().sort((one, other) => h[one] - h[other])) {
       const [x, y] = mapPlace(unlift(W.subarray(tile * n, (tile + 1) * n)));
       const rate = h[tile] / strongest, sign = weight(tile);
       const size = base * (1 + 1.3 * rate);
@@ -424,7 +457,7 @@
       pen.stroke();
     }
     box.canvas.setAttribute("aria-label",
-      `${points.length} points and ${m} tiles; presentation ${moments[view.moment]} is chosen`);
+      `${points.length} points and ${inUse().length} tiles in use; presentation ${moments[view.moment]} is chosen`);
   }
 
   function polygon(pen, x, y, size, corners, turn) {

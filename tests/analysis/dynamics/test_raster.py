@@ -8,17 +8,19 @@ import pytest
 from analysis import dynamics
 from circuits.errors import InputError
 from circuits.measures import tile_centers, tile_order
-from tests.analysis.drawing import M, N
+from tests.analysis.drawing import M, N, used
 
 
 def image_of(ax):
     return ax.images[0].get_array().filled(0)
 
 
-def test_raster_orders_tiles_and_presentations(run):
+def test_raster_orders_tiles_and_presentations(either):
+    run = either
     image = image_of(dynamics.plot_raster(run))
     h, position = run["h"].values, run["position"].values
-    tiles = tile_order(tile_centers(run), run["points"].values, position)
+    tiles = used(run)
+    tiles = tile_order(tile_centers(run)[:tiles], run["points"].values, position)
     assert (image == h[np.argsort(position)][:, tiles].T).all()
     # Along the manifold the winners rise: neighbours in one order are neighbours in the other.
     covered = h[np.argsort(position)].any(axis=1)
@@ -29,10 +31,13 @@ def test_raster_orders_tiles_and_presentations(run):
 def test_raster_by_time_counts_in_the_circuits_life(run, later):
     bare = later.drop_vars("position")
     ax = dynamics.plot_raster(bare)
-    left_to_right = np.argsort(tile_centers(run)[:, 0], kind="stable")
+    count = used(run)
+    assert 10 < count < M  # idle tiles have no row
+    left_to_right = np.argsort(tile_centers(run)[:count, 0], kind="stable")
     assert (image_of(ax) == run["h"].values[:, left_to_right].T).all()
-    assert ax.images[0].get_extent() == [499.5, 499.5 + N, -0.5, M - 0.5]
+    assert ax.images[0].get_extent() == [499.5, 499.5 + N, -0.5, count - 0.5]
     assert "from left to right" in ax.get_ylabel()
+    assert f"({count} of {M} tiles in use)" in ax.get_ylabel()
     with pytest.raises(InputError, match="by='time'"):
         dynamics.plot_raster(bare, by="position")
     with pytest.raises(InputError, match="'position' or 'time', got 'size'"):

@@ -15,7 +15,8 @@ from analysis.dynamics.tiles import PRESENTED, moments_of_change
 from analysis.style import LOWER, UPPER
 from circuits.errors import InputError
 from circuits.measures import tile_centers
-from tests.analysis.drawing import M, offsets
+from circuits.reference import ReferenceCircuit
+from tests.analysis.drawing import SMALL, M, offsets, used
 
 
 def scatter(ax, color):
@@ -30,20 +31,23 @@ def scatter(ax, color):
     return offsets(found[0])
 
 
-def test_tile_maps_show_centres_and_reach(run):
+def test_tile_maps_show_centres_and_reach(either):
+    run, count = either, used(either)
     axes = dynamics.plot_tiles(run, [0, 20, 39])
     titles = ["after 1 presentation", "after 21 presentations", "after 40 presentations"]
-    assert [ax.get_title() for ax in axes] == titles
-    centers, reach = dynamics.tiles_at(run, 39)
-    assert centers == pytest.approx(tile_centers(run), rel=1e-14)
-    dots = [c for c in axes[2].collections if len(offsets(c)) == M]
+    assert [ax.get_title().partition("\n")[0] for ax in axes] == titles
+    centers, reach = (values[:count] for values in dynamics.tiles_at(run, 39))
+    assert centers == pytest.approx(tile_centers(run)[:count], rel=1e-14)
+    dots = [
+        c for c in axes[2].collections if len(offsets(c)) == count and c.get_array() is not None
+    ]
     assert len(dots) == 2  # discs and centres
     for collection in dots:
         assert offsets(collection) == pytest.approx(centers, rel=1e-14)
-        assert (collection.get_array() == run["w"].values[0]).all()
+        assert (collection.get_array() == run["w"].values[0, :count]).all()
     # A point just inside the reach drives its tile, one just outside does not.
     lift, alpha = theory.lift_of(run), float(run.attrs["alpha"])
-    for tile in range(M):
+    for tile in range(count):
         unit = run["W"].values[tile] / np.linalg.norm(run["W"].values[tile])
         side = np.cross(unit, [1.0, 0, 0])
         side /= np.linalg.norm(side)
@@ -54,13 +58,39 @@ def test_tile_maps_show_centres_and_reach(run):
             assert np.sign(drive) == sign
 
 
-def test_trails_lead_from_the_first_snapshot(run):
+def trails(ax):
+    (found,) = (c for c in ax.collections if isinstance(c, LineCollection))
+    return np.array(found.get_segments())
+
+
+@pytest.mark.parametrize("name", ["run", "later", "constant"])
+def test_trails_lead_from_the_first_snapshot_with_the_tile(request, name):
+    run = request.getfixturevalue(name)
     ax = dynamics.plot_tile_map(run, 30)
-    (trails,) = (c for c in ax.collections if isinstance(c, LineCollection))
-    segments = np.array(trails.get_segments())
-    assert segments[:, 0] == pytest.approx(dynamics.tiles_at(run, 0)[0], rel=1e-14)
-    assert segments[:, 1] == pytest.approx(dynamics.tiles_at(run, 30)[0], rel=1e-14)
+    began = run["recruited"].values - int(run["presentation"][0])
+    tiles = np.flatnonzero((run["recruited"].values >= 0) & (began <= 30))
+    segments = trails(ax)
+    assert len(segments) == len(tiles)
+    for tile, (start, end) in zip(tiles, segments, strict=True):
+        first = dynamics.tiles_at(run, max(int(began[tile]), 0))[0][tile]
+        assert start == pytest.approx(first, rel=1e-14)
+        assert end == pytest.approx(dynamics.tiles_at(run, 30)[0][tile], rel=1e-14)
     assert np.linalg.norm(segments[:, 1] - segments[:, 0], axis=1).max() > 0.01
+    told = f"\n{len(tiles)} of {M} tiles in use" if name != "constant" else ""
+    assert ax.get_title().partition(" presentations")[2] == told
+
+
+def test_tiles_that_move_leave_no_trail_from_where_they_were(run):
+    """Ten tiles for a stream that needs more: the least used ones move."""
+    parameters = SMALL.replace(n_tiles=10, recycle=True)
+    circuit = ReferenceCircuit(parameters, theory.lift_of(run))
+    found = circuit.run(run["points"].values, snapshot_every=1)
+    assert (found["recruited"].values >= 10).any()
+    last = trails(dynamics.plot_tile_map(found, -1))
+    assert np.linalg.norm(last[:, 1] - last[:, 0], axis=1).max() < SMALL.tile_radius
+    # Before it moved, a tile was in use as well.
+    moved = int(found["recruited"].values.max())
+    assert len(trails(dynamics.plot_tile_map(found, moved - 1))) == 10
 
 
 def test_points_and_signed_labels_that_were_presented_are_marked(run, later):
@@ -77,7 +107,8 @@ def test_points_and_signed_labels_that_were_presented_are_marked(run, later):
     assert f"after {501 + between} presentations" in ax.get_title()
 
 
-def test_snapshots_are_chosen_where_things_change(run):
+def test_snapshots_are_chosen_where_things_change(constant):
+    run = constant
     chosen = moments_of_change(run, 4)
     assert chosen[0] == 0
     assert chosen[-1] == 39
@@ -92,6 +123,21 @@ def test_snapshots_are_chosen_where_things_change(run):
     for name in ("W_snapshots", "w_snapshots"):
         still[name][:] = still[name][20]
     assert moments_of_change(still, 4) == [0, 39]
+
+
+def test_recruiting_counts_as_change(run):
+    """Of a stream in which nothing but recruiting happens, each panel has as many new tiles."""
+    still = run.copy(deep=True)
+    count, recruited = used(run), run["recruited"].values
+    for tile in range(count):
+        still["W_snapshots"][recruited[tile] :, tile] = still["W"][tile]
+    still["w_snapshots"][:] = 0
+    chosen = moments_of_change(still, 4)
+    shares = [(recruited[:count] <= place).sum() for place in chosen]
+    assert (
+        np.abs(np.array(shares) - [1, 1 + (count - 1) / 3, 1 + 2 * (count - 1) / 3, count]).max()
+        <= 1
+    )
 
 
 def test_data_of_three_coordinates_are_seen_from_the_side(run):

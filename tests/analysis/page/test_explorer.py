@@ -107,22 +107,22 @@ def test_steps_show_how_it_settles(page):
     settled = shown(page)
     page.evaluate("document.querySelector('#step').focus()")
     page.press("Home", KEYS["Home"])
-    assert page.text("#step-value") == "0 of 200"
+    assert page.text("#step-value") == "0 of 80"
     assert "at step 0" in page.text("#status")
     at_rest = shown(page)
     names = [picture.split("data:")[0] for picture in settled]
     changed = {n for n, a, b in zip(names, settled, at_rest, strict=True) if a != b}
     assert {"map", "h-bars", "v-map", "h-trace", "u-trace", "y-trace"} <= changed
     assert "w-bars" not in changed  # w is fixed through a presentation
-    # The last steps are enough to see it move: all 200 take three seconds.
+    # The last steps are enough to see it move: all of them take three seconds.
     page.press("End", KEYS["End"])
     for _ in range(15):
         page.press("ArrowLeft", KEYS["ArrowLeft"])
-    assert page.evaluate("explorer.view.step") == 185
+    assert page.evaluate("explorer.view.step") == 65
     assert shown(page) != settled
     page.click("#settle")
     page.wait_until(
-        "explorer.view.step === 200 && document.querySelector('#settle').textContent"
+        "explorer.view.step === 80 && document.querySelector('#settle').textContent"
         " === 'Watch it settle'"
     )
     assert shown(page) == settled
