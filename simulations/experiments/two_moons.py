@@ -113,11 +113,12 @@ class TwoMoons(base.Experiment[Settings]):
         placement of labels, the exact solver on many streams, and offline methods."""
         stream = make_stream(config.settings, seed, config.parameters)
         circuit = base.make_circuit(config.engine, config.parameters, stream.lift)
-        run = annotate(circuit.run(stream.points, stream.labels, snapshot_every=1), stream, seed)
+        run = circuit.run(stream.points, stream.labels, snapshot_every=1)
         report("labels on the first points")
         other = base.make_circuit(config.engine, config.parameters, stream.lift)
         # With snapshots, which nobody needs, because the program that takes them is compiled.
         again = other.run(stream.points, _first_labels(stream), snapshot_every=1)
+        run = annotate(run.assign_attrs(base.joined([again, run])), stream, seed)
         answers = np.stack([one["y"].to_numpy()[:, 0] for one in (run, again)], axis=1)
         report("exact solver")
         seeds = self.stream_seeds(config.settings, seed)

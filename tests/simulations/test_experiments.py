@@ -25,7 +25,7 @@ from simulations.experiments.experiment import SOLVERS, error_rate, make_circuit
 
 TINY = {
     "tiling-arcs": {"n_points": 300},
-    "two-moons": {"n_points": 300, "label_after": 60},
+    "two-moons": {"n_points": 300, "label_after": 60, "n_streams": 2},
     "chessboard-supervision": {
         "n_points": 320,
         "label_counts": (20, 40),
