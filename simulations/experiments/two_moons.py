@@ -123,7 +123,7 @@ class TwoMoons(base.Experiment[Settings]):
         report("exact solver")
         seeds = self.stream_seeds(config.settings, seed)
         streams = [stream, *(make_stream(config.settings, s, config.parameters) for s in seeds[1:])]
-        exact = [_solved(one, config.parameters) for one in streams]
+        exact = [solved(one, config.parameters) for one in streams]
         control = config.parameters.replace(
             **CONTROL | {"n_tiles": min(config.parameters.n_tiles, config.settings.n_points)}
         )
@@ -134,14 +134,14 @@ class TwoMoons(base.Experiment[Settings]):
         return run.assign(
             offline_accuracy=("offline_method", list(offline.values())),
             accuracy_over_time=("window", [accuracy(y[i], stream.classes[i]) for i in windows]),
-            circuit_accuracy=("placement", _accuracies(answers, stream)),
+            circuit_accuracy=("placement", accuracies(answers, stream)),
             exact_accuracy=(
                 ("stream", "placement"),
-                [_accuracies(one, of) for one, of in zip(exact, streams, strict=True)],
+                [accuracies(one, of) for one, of in zip(exact, streams, strict=True)],
             ),
             control_accuracy=(
                 ("stream", "placement"),
-                [_accuracies(_solved(one, control), one) for one in streams],
+                [accuracies(solved(one, control), one) for one in streams],
             ),
             stream_seed=("stream", seeds),
             largest_difference=np.abs(answers - exact[0]).max(),
@@ -230,10 +230,10 @@ class TwoMoons(base.Experiment[Settings]):
         )
 
 
-def within_bounds(accuracies: FloatArray) -> bool:
+def within_bounds(found: FloatArray) -> bool:
     """Whether accuracies (seed, placement) have the mean and the worst seed that are claimed."""
-    means: FloatArray = accuracies.mean(axis=0)
-    return bool(means.min() >= LEAST_MEAN and accuracies.min() >= LEAST_WORST)
+    means: FloatArray = found.mean(axis=0)
+    return bool(means.min() >= LEAST_MEAN and found.min() >= LEAST_WORST)
 
 
 def _summary(values: FloatArray) -> str:
@@ -249,7 +249,7 @@ def _first_labels(stream: Stream) -> Classes:
     return first_of_each_class(stream.classes, 0)
 
 
-def _solved(stream: Stream, parameters: CircuitParameters) -> FloatArray:
+def solved(stream: Stream, parameters: CircuitParameters) -> FloatArray:
     """What the exact solver answers to a stream, (T, placement): two readouts of one run."""
     both = np.stack([stream.labels, _first_labels(stream)], axis=1)
     p = parameters.replace(n_readouts=len(PLACEMENTS), mu=parameters.mu_per_readout[0])
@@ -258,7 +258,7 @@ def _solved(stream: Stream, parameters: CircuitParameters) -> FloatArray:
     return answers
 
 
-def _accuracies(y: FloatArray, stream: Stream) -> list[float]:
+def accuracies(y: FloatArray, stream: Stream) -> list[float]:
     """Accuracy of answers (T, placement) on the second half of the last pass."""
     half = stream.settings.n_points - stream.settings.n_points // 2
     return [accuracy(one[-half:], stream.classes[-half:]) for one in y.T]
