@@ -35,6 +35,10 @@ ROUNDING = 1e-8
 """Runs that differ by less are the same but for rounding, which is another on other machines."""
 
 
+TROUBLES = ("unsettled_share", "uncovered_share", "lost_labels")
+"""What a run counts of presentations that went wrong."""
+
+
 CONNECT_SECONDS = 10
 """How long a Dask scheduler may take to answer."""
 
@@ -171,7 +175,17 @@ def run_experiment(
     merged.attrs |= {"claims": to_json(claims), "experiment": config.experiment, "kind": kind}
     merged.attrs.pop("variables", None)
     results.save(merged, target)
+    print(f"{config.experiment}: {troubles(merged)}")
     return merged, claims
+
+
+def troubles(merged: xr.Dataset) -> str:
+    """How many presentations did not settle or met no tile, in the worst of the repeats."""
+    unsettled, uncovered, lost = (merged[f"run_{name}"].to_numpy() for name in TROUBLES)
+    return (
+        f"at most {unsettled.max():.2%} of presentations unsettled and {uncovered.max():.2%} "
+        f"uncovered in any run, {int(lost.sum())} labels lost in all"
+    )
 
 
 def compute(
@@ -259,6 +273,10 @@ def merge(datasets: list[xr.Dataset]) -> xr.Dataset:
     for name in ("engine", "code"):
         values = [str(dataset.attrs.get(name, "unknown")) for dataset in datasets]
         merged = merged.assign_coords({f"run_{name}": ("repeat", values)})
+    for name in TROUBLES:
+        if all(name in dataset.attrs for dataset in datasets):
+            counts = [dataset.attrs[name] for dataset in datasets]
+            merged = merged.assign_coords({f"run_{name}": ("repeat", counts)})
     merged.attrs["seconds"] = float(np.sum(seconds))
     return merged
 

@@ -73,11 +73,10 @@ class ChessboardOffline(base.Experiment[Settings]):
         times = list(range(settings.every, len(points) + 1, settings.every))
         online = np.empty((n_boards, n_mu, len(times)))
         offline = np.empty((n_boards, len(settings.svm_grid), len(times)))
-        attrs = {}
+        runs = []
         for i, time in enumerate(times):
             part = slice(time - settings.every, time)
-            run = circuit.run(points[part], many[part])
-            attrs = run.attrs
+            runs.append(circuit.run(points[part], many[part]))
             both = circuit.respond(np.concatenate([points[:time], test]))
             h, h_test = both[:time], both[time:]
             # With the labels silent y is the sign of w.h, whatever mu.
@@ -102,7 +101,7 @@ class ChessboardOffline(base.Experiment[Settings]):
                 "svm": [f"lambda={lam:g} mu={mu:g}" for lam, mu in settings.svm_grid],
                 "time": times,
             },
-            attrs=attrs,
+            attrs=base.joined(runs),
         )
 
     def claims(self, merged: xr.Dataset) -> list[base.Claim]:

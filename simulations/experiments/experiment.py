@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Generic, Self, TypeVar
 
@@ -209,6 +209,15 @@ class Experiment(ABC, Generic[OwnSettings]):
     @abstractmethod
     def claims(self, merged: xr.Dataset) -> list[Claim]:
         """The paper's claims, checked on the merged repeats."""
+
+
+def joined(runs: Iterable[xr.Dataset]) -> dict[str, Any]:
+    """Attributes of a simulation of several runs: those of the last, but the shares of
+    presentations that went wrong are those of the worst, and lost labels are of all."""
+    every = [run.attrs for run in runs]
+    shares = ("unsettled_share", "uncovered_share")
+    worst = {name: max(attrs[name] for attrs in every) for name in shares}
+    return every[-1] | worst | {"lost_labels": sum(attrs["lost_labels"] for attrs in every)}
 
 
 def error_rate(y: FloatArray, classes: Any) -> FloatArray:

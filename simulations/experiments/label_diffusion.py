@@ -61,19 +61,21 @@ class LabelDiffusion(base.Experiment[Settings]):
         rng = np.random.default_rng(seed)
         points, classes = two_moons(settings.n_tiling, settings.noise, rng)
         tiling = base.make_circuit(config.engine, p, self.lift)
-        tiling.run(points)
-        fixed = p.replace(learning_rate=0.0)
+        runs = [tiling.run(points)]
+        # They stay: nor may a point recruit another one.
+        fixed = p.replace(learning_rate=0.0, tiles="first", recycle=False)
         circuit = base.make_circuit(config.engine, fixed, self.lift)
         circuit.state = tiling.state
         h = circuit.respond(points)
         S = h.T @ h / len(h)
         pair = [int(np.flatnonzero(classes == label)[0]) for label in (-1, 1)]
-        circuit.run(points[pair], classes[pair])
-        measured, predicted, weights, largest, shown, attrs = [], [], [], 0.0, 0, {}
+        runs.append(circuit.run(points[pair], classes[pair]))
+        measured, predicted, weights, largest, shown = [], [], [], 0.0, 0
         for moment in settings.moments:
             if moment > shown:
                 silent, _ = two_moons(moment - shown, settings.noise, rng)
-                largest = max(largest, float(np.abs(circuit.run(silent)["y"].to_numpy()).max()))
+                runs.append(circuit.run(silent))
+                largest = max(largest, float(np.abs(runs[-1]["y"].to_numpy()).max()))
                 shown = moment
             probe = base.make_circuit(
                 config.engine, fixed.replace(readout_rate=PROBE_RATE), self.lift
@@ -82,7 +84,7 @@ class LabelDiffusion(base.Experiment[Settings]):
             w = probe.state.w[0]
             fresh, _ = two_moons(settings.n_probe, settings.noise, rng)
             run = probe.run(fresh)
-            attrs = run.attrs
+            runs.append(run)
             largest = max(largest, float(np.abs(run["y"].to_numpy()).max()))
             # w' - w = PROBE_RATE sum_t (y_t h_t - w): the mean change in units of the rate.
             measured.append((run["w"].to_numpy()[0] - w) / (PROBE_RATE * settings.n_probe))
@@ -94,11 +96,12 @@ class LabelDiffusion(base.Experiment[Settings]):
                 "measured": (("moment", "tile"), np.array(measured)),
                 "predicted": (("moment", "tile"), np.array(predicted)),
                 "w": (("moment", "tile"), np.array(weights)),
+                "recruited": ("tile", tiling.state.recruited),
                 "largest_y": largest,
                 **self._readouts(config, settings, seed),
             },
             coords={"moment": list(settings.moments)},
-            attrs=attrs,
+            attrs=base.joined(runs),
         )
 
     def _readouts(
@@ -128,12 +131,7 @@ class LabelDiffusion(base.Experiment[Settings]):
     def claims(self, merged: xr.Dataset) -> list[base.Claim]:
         """Regression of the measured mean change on the predicted one, and clip against tanh."""
         slopes = diffusion_slopes(merged)
-        correlations = [
-            np.corrcoef(run["predicted"].to_numpy().ravel(), run["measured"].to_numpy().ravel())[
-                0, 1
-            ]
-            for _, run in merged.groupby("repeat")
-        ]
+        correlations = [_correlation(run) for _, run in merged.groupby("repeat")]
         clipped = float(merged["largest_y"].max())
         difference = np.abs(np.diff(merged["readout_y"].to_numpy(), axis=1)).mean(axis=(1, 2))
         accuracies = {
@@ -166,3 +164,10 @@ class LabelDiffusion(base.Experiment[Settings]):
                 self.decide(merged, same.mean() >= 0.98, **enough),
             ),
         ]
+
+
+def _correlation(run: xr.Dataset) -> float:
+    """Of the predicted and the measured change, over the tiles in use: idle ones have neither."""
+    used = run.squeeze("repeat", drop=True).isel(tile=run["recruited"].to_numpy().ravel() >= 0)
+    predicted, measured = (used[name].to_numpy().ravel() for name in ("predicted", "measured"))
+    return float(np.corrcoef(predicted, measured)[0, 1])

@@ -18,7 +18,9 @@ from simulations.experiments.experiment import Grid
 BOARDS = (0.5, 1 / 3, 0.25)
 """Sides of the squares, in units of the roll's height; 0.5 is the paper's."""
 
-PARAMETERS = CircuitParameters(n_tiles=200, n_interneurons=8, tile_radius=0.15)
+PARAMETERS = CircuitParameters(n_tiles=200, n_interneurons=8, tile_radius=0.15, recruit_below=0.75)
+"""A higher threshold than the default puts most tiles to use within the first few hundred points,
+where the paper compares online with offline."""
 
 
 def board_names(boards: tuple[float, ...]) -> list[str]:

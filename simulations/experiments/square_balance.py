@@ -29,7 +29,9 @@ class SquareBalance(base.Experiment[Settings]):
     """How evenly do two labels share a square?"""
 
     settings_class = Settings
-    parameters: ClassVar = CircuitParameters(n_tiles=50, n_interneurons=4, tile_radius=0.2, mu=10.0)
+    parameters: ClassVar = CircuitParameters(
+        n_tiles=80, n_interneurons=4, tile_radius=0.25, mu=10.0
+    )
     lift: ClassVar = SQUARE_LIFT
     repeats: ClassVar = 100
     quick: ClassVar = {"n_points": 600}
