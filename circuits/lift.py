@@ -17,7 +17,7 @@ FINEST_ALPHA = 2.0**-40
 they tell distances within a tile to less than three digits, and at last not at all."""
 
 SOME_POINTS = 1000
-"""Points whose distances `tile_radius_for` looks at, at most."""
+"""Points that are looked at, at most, where all distances between them matter."""
 
 
 class SphereLift:
@@ -145,13 +145,18 @@ def tile_radius_for(points: ArrayLike, n_tiles: int, overlap: float = 5.0) -> fl
     array = as_points(points)
     n_tiles = as_count(n_tiles, "n_tiles", least=1)
     share = min(as_number(overlap, "overlap", above=0) / n_tiles, 1.0)
-    some = array[:: -(-len(array) // SOME_POINTS)]
+    some = some_of(array)
     unit = _exponent(float(np.abs(some).max()))
     some = np.ldexp(some, -unit)
     radius = float(np.median(np.quantile(cdist(some, some), share, axis=1)))
     if radius == 0:
         raise InputError("most points coincide: give a tile_radius in the units of the data")
     return math.ldexp(radius, unit)
+
+
+def some_of(points: FloatArray) -> FloatArray:
+    """At most `SOME_POINTS` of the points, evenly spread over their order."""
+    return points[:: -(-len(points) // SOME_POINTS)]
 
 
 def as_points(points: ArrayLike, n_coordinates: int | None = None) -> FloatArray:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from pydantic import (
     BaseModel,
     BeforeValidator,
@@ -250,6 +251,20 @@ class CircuitParameters(BaseModel):
     def mu_per_readout(self) -> tuple[float, ...]:
         """mu as one value per readout."""
         return self.mu if isinstance(self.mu, tuple) else (self.mu,) * self.n_readouts
+
+    @classmethod
+    def for_points(cls, points: ArrayLike, /, **changes: Any) -> CircuitParameters:
+        """Parameters that suit points (T, d), and say on stderr what was chosen.
+
+        Chosen, unless they are among ``changes``: ``tile_radius``, within which a point has a tenth
+        of all points (more, where ``n_tiles`` tiles would not cover them); ``n_tiles``, half as
+        many again as cover the points; ``mu``, 30 times the critical 1/lambda_1(E h h^T) above
+        which labels spread, or 1 under the gated rule, which then also gets ``readout_rate=0.9``.
+        Looks at no more than 1000 of the points.
+        """
+        from circuits.choosing import parameters_for
+
+        return parameters_for(points, changes)
 
     def replace(self, /, **changes: Any) -> Self:
         """A copy with some values changed, checked like a new one."""

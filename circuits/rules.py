@@ -179,7 +179,7 @@ def start(a: FloatArray, floor: float, last: float, gain: float | None) -> Start
 MEASURE = """
 size = sqrt(power)*int(sqrt(power) > smallest)
 covered = 1 - controlled*int(size <= 0)
-gain = controlled*covered/(size + (1 - covered)) + constant_gain
+gain = controlled*covered/(size + int(size <= 0)) + constant_gain
 scale = controlled*sqrt(size) + (1 - controlled)
 ratio = 1 + controlled*covered*(sqrt(size/last) - 1)
 last = last + more*controlled*covered*(size - last)

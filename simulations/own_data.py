@@ -18,7 +18,7 @@ from circuits import files, results
 from circuits.errors import shown_path
 from circuits.files import FileError
 from circuits.keeping import KIND
-from circuits.lift import FloatArray, SphereLift, as_labels, tile_radius_for
+from circuits.lift import FloatArray, SphereLift, as_labels
 from circuits.measures import accuracy
 from circuits.parameters import CircuitParameters
 from simulations.experiments import EXPERIMENTS
@@ -62,12 +62,7 @@ def prepare(
     changes = dict(changes)
     columns = labels.shape[1] if labels is not None and labels.ndim == 2 else 1
     changes.setdefault("n_readouts", columns)
-    distinct = len(np.unique(points, axis=0))
-    changes.setdefault("n_tiles", min(CircuitParameters().n_tiles, distinct))
-    parameters = CircuitParameters(**changes)
-    if "tile_radius" not in changes:
-        radius = tile_radius_for(points, parameters.n_tiles)
-        parameters = parameters.replace(tile_radius=float(f"{radius:.6g}"))
+    parameters = CircuitParameters.for_points(points, **changes)
     return OwnStream(
         points,
         as_labels(labels, len(points), parameters.n_readouts),
