@@ -12,6 +12,7 @@ import itertools
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from threading import RLock
@@ -19,14 +20,16 @@ from typing import Any
 
 import numpy as np
 from brian2 import BrianObjectException, Network, PopulationRateMonitor, StateMonitor, prefs, second
+from brian2.codegen.codeobject import create_runner_codeobj
+from brian2.codegen.translation import get_identifiers_recursively
+from brian2.core.functions import Function
 from brian2.core.variables import ArrayVariable, DynamicArrayVariable
 from brian2.devices.cpp_standalone.codeobject import CPPStandaloneCodeObject
 from brian2.devices.cpp_standalone.device import CPPStandaloneDevice, CPPWriter
 from brian2.devices.device import Device
 from brian2.monitors.spikemonitor import EventMonitor
-from brian2.synapses.synapses import SynapticPathway
+from brian2.synapses.synapses import StateUpdater, SummedVariableUpdater, SynapticPathway
 
-from circuits.engines.fusing import Passes, find_passes
 from circuits.errors import EngineError
 
 # `brian2.devices.device` as an attribute is the current device, not the module of that name.
@@ -74,6 +77,95 @@ CARRIED = ("lastspike", "not_refractory", "lastupdate", "_lastindex")
 MONITORS = (StateMonitor, EventMonitor, PopulationRateMonitor)
 
 _TURN = RLock()
+
+
+@dataclass(frozen=True)
+class Passes:
+    """Sums over all-to-all synapses, and the step of the synapses right after them.
+
+    At every step the circuit goes three times over V: two sums, and the step of V itself. To Brian2
+    these are three objects with a loop each. Where nothing happens between them, and none of them
+    needs another's result, one loop gives the same numbers and reads V once.
+    """
+
+    sums: tuple[Any, ...]
+    update: Any
+
+    @property
+    def replaced(self) -> list[Any]:
+        """The code objects of the separate passes, in order."""
+        return [item.codeobj for item in (*self.sums, self.update)]
+
+    def fused(self) -> Any:
+        """One code object that does it all: what is summed, then the step, synapse by synapse."""
+        group = self.update.group
+        summed = [
+            {
+                "name": f"_sum_{item.target_varname}",
+                "target": item.target_var,
+                "start": item.template_kwds["_target_start"],
+                "of_row": item.template_kwds["_index_var"].name == "_synaptic_post",
+            }
+            for item in self.sums
+        ]
+        lines = [
+            f"{each['name']} = {item.expression}"
+            for each, item in zip(summed, self.sums, strict=True)
+        ]
+        return create_runner_codeobj(
+            group=group,
+            code="\n".join([*lines, self.update.abstract_code]),
+            template_name="synaptic_step",
+            run_namespace={},
+            name=f"{group.name}_step_codeobject*",
+            check_units=False,  # they were, one by one
+            needed_variables=[item.target_varname for item in self.sums],
+            template_kwds={"sums": summed},
+            codeobj_class=self.update.codeobj_class,
+        )
+
+
+def find_passes(network: Network) -> list[Passes]:
+    """What can be fused in a network whose code objects have been made."""
+    acting, found = acting_objects(network), []
+    for place, item in enumerate(acting):
+        if not (isinstance(item, StateUpdater) and hasattr(item.group, "all_to_all")):
+            continue
+        first = place
+        while first and _belong_together(acting[first - 1], item):
+            first -= 1
+        passes = Passes(tuple(acting[first:place]), item)
+        if passes.sums and _are_independent(passes):
+            found.append(passes)
+    return found
+
+
+def _belong_together(before: Any, update: Any) -> bool:
+    return (
+        isinstance(before, SummedVariableUpdater)
+        and before.group.id == update.group.id
+        and before.clock is update.clock
+    )
+
+
+def _are_independent(passes: Passes) -> bool:
+    """Whether doing all for one synapse after the other is the same as one pass after the other."""
+    variables = passes.update.group.variables
+    targets = [item.target_var for item in passes.sums]
+    code = [*(str(item.expression) for item in passes.sums), passes.update.abstract_code]
+    read = [
+        variables[name]
+        for name in get_identifiers_recursively(code, variables)
+        if name in variables
+    ]
+    used = [value for item in passes.replaced for value in item.variables.values()]
+    return (
+        # A sum is complete only after the last synapse.
+        len({id(target) for target in targets}) == len(targets)
+        and not any(target is value for target in targets for value in read)
+        # Random numbers come in the order of the synapses.
+        and all(value.stateless for value in used if isinstance(value, Function))
+    )
 
 
 class CircuitCodeObject(CPPStandaloneCodeObject):  # type: ignore[misc]
@@ -280,12 +372,16 @@ class CircuitDevice(CPPStandaloneDevice):  # type: ignore[misc]
         }
 
 
+def acting_objects(network: Network) -> list[Any]:
+    """The objects that have something to do in a run, in order, once their code has been made."""
+    return [item for item in network.sorted_objects if item.active and item._code_objects]
+
+
 def recorded_columns(network: Network) -> dict[str, ArrayVariable]:
     """What state monitors record, by the C++ name of the table it goes to."""
-    acting = [item for item in network.sorted_objects if item.active and item._code_objects]
     return {
         f"_column_{name}_of_{item.codeobj.name}": item.variables[name]
-        for item in acting
+        for item in acting_objects(network)
         if isinstance(item, StateMonitor)
         for name in item.record_variables
     }
