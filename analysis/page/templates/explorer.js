@@ -216,7 +216,7 @@
   function drawText(state) {
     const i = view.moment, end = view.run.states[S];
     const responding = end.h.filter((value) => value > RESPONDS).length;
-    const used = inUse().length, tiles = used < m ? `${used} tiles in use (of ${m})` : `${m} tiles`;
+    const used = inUse().length, tiles = used < m ? `${used} tiles in use` : `${m} tiles`;
     const label = row("labels", i, r)[view.neuron];
     const kind = arrays.classes ? `, class ${signed(arrays.classes[i], 0) || "0"}` : "";
     element("status").textContent =

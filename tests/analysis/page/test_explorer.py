@@ -12,6 +12,7 @@ import xarray as xr
 from analysis.page import explorer
 from circuits import CircuitParameters, ReferenceCircuit, SphereLift, results
 from circuits.state import CircuitState
+from tests.analysis.drawing import CONSTANT
 
 # Small circuits that cover only a part of the data.
 pytestmark = pytest.mark.filterwarnings("ignore::circuits.errors.LostLabelWarning")
@@ -163,12 +164,21 @@ def trajectory(page, number):
 
 
 def reference(run, t, before):
-    """The reference's traces of presentation t from the recorded weights before it."""
+    """The reference's traces of presentation t from the recorded weights before it.
+
+    It recruits by itself what the presentation recruited.
+    """
     parameters = CircuitParameters(**json.loads(run.attrs["parameters"]))
     circuit = ReferenceCircuit(parameters, SphereLift(**json.loads(run.attrs["lift"])))
     weights = {name: run[f"{name}_snapshots"].values[before] for name in "Wbw"}
     h, u = run["h"].values[t - 1], run["u"].values[t - 1]
-    circuit.state = CircuitState(**weights, h=h, u=u, V=np.outer(u, h), learned=t, shown=t)
+    recruited = run["recruited"].values
+    # A tile that moves was in use before.
+    recruited = np.where((recruited >= t) & (weights["b"] == 0), -1, np.minimum(recruited, t))
+    circuit.state = CircuitState(
+        **weights, h=h, u=u, V=np.outer(u, h), learned=t, shown=t, recruited=recruited,
+        last_size=float(u @ u),
+    )  # fmt: skip
     points, labels = run["points"].values[[t]], run["labels"].values[[t]]
     return circuit.run(points, labels, record=tuple("huVy"))
 
@@ -183,19 +193,32 @@ def assert_same_trajectory(page, number, expected):
 
 def test_trajectories_are_those_of_the_reference(page, run):
     labelled = int(np.flatnonzero(run["labels"].values[:, 0])[0])
-    for t in (1, labelled, 180, 299):
+    recruits = int(run["recruited"].values[5])
+    assert 1 < recruits < labelled
+    for t in (1, recruits, labelled, 180, 299):
         assert_same_trajectory(page, t - 1, reference(run, t, t - 1))
 
 
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        CONSTANT,
+        {"tiles": "first"},
+        {"recycle": True, "tile_radius": 0.9},
+        {"readout_rule": "gated", "readout_rate": 0.3, "clamp_labels": True},
+    ],
+    ids=["control", "constant", "first", "recycle", "gated"],
+)
 @pytest.mark.parametrize("reset", [True, False])
-def test_any_circuit_can_be_explored(open_page, tmp_path, reset):
+def test_any_circuit_can_be_explored(open_page, tmp_path, reset, changes):
     """Three coordinates, several readouts, tanh, few snapshots, state carried over or not."""
     rng = np.random.default_rng(1)
     points = rng.uniform(-1, 1, (60, 3))
     labels = np.where(rng.random((60, 3)) < 0.3, np.sign(points), 0)
     parameters = CircuitParameters(
-        n_tiles=5, n_interneurons=2, n_readouts=3, tile_radius=1.5, mu=(0.5, 2.0, 8.0),
-        readout="tanh", steps_per_presentation=400, reset=reset,
+        **{"tile_radius": 1.5} | changes | {"steps_per_presentation": 400}, n_tiles=5,
+        n_interneurons=2, n_readouts=3, mu=(0.5, 20.0, 80.0), readout="tanh", reset=reset,
     )  # fmt: skip
     run = ReferenceCircuit(parameters, SphereLift.around(points)).run(
         points, labels, snapshot_every=7
@@ -204,7 +227,9 @@ def test_any_circuit_can_be_explored(open_page, tmp_path, reset):
     page = open_page(tmp_path)
     assert page.evaluate("explorer.moments") == list(range(7, 60, 7))
     page.evaluate("explorer.show(5)")
-    assert_same_trajectory(page, 5, reference(run, 42, 5))
+    for place in (0, 5):
+        t = 7 * (place + 1)
+        assert_same_trajectory(page, place, reference(run, t, place))
     y = run["y"].values[42]
     assert answer(page) == pytest.approx(y[0], abs=0.006)
     before = shown(page)
@@ -290,10 +315,23 @@ def test_scale_of_V_has_its_numbers_and_colours(page):
     assert f"on a scale from 0 to {top[0]};" in label
 
 
+def test_idle_tiles_are_neither_counted_nor_drawn(page, run):
+    recruited = run["recruited"].values
+    for t in (8, 250):
+        page.evaluate(f"explorer.show({t - 1})")
+        used = int(((recruited >= 0) & (recruited <= t)).sum())
+        assert f" of {used} tiles in use respond" in page.text("#status")
+        for canvas in ("map", "h-bars", "w-bars", "v-map"):
+            label = f"document.querySelector('#{canvas}').getAttribute('aria-label')"
+            assert f"{used} tiles in use" in page.evaluate(label)
+
+
 def test_tiles_are_in_order_along_the_manifold(page, run):
     order = page.evaluate("JSON.parse(document.querySelector('#explorer-data').textContent).order")
-    assert sorted(order) == list(range(run.sizes["tile"]))
-    W = run["W_snapshots"].values[-1]
+    count = int((run["recruited"].values >= 0).sum())
+    assert sorted(order) == list(range(count))  # idle tiles have no place
+    assert 10 < count < run.sizes["tile"]
+    W = run["W_snapshots"].values[-1][:count]
     lift = SphereLift(**json.loads(run.attrs["lift"]))
     centers = lift.center + lift.radius * W[:, :2] / np.linalg.norm(W, axis=1, keepdims=True)
     distance = np.linalg.norm(run["points"].values[:, None] - centers, axis=2)
