@@ -87,7 +87,10 @@ def make_dataset(
     count = len(stream.points)
     first = state.learned - count
     data: dict[str, Any] = {name: (("presentation", *SHAPES[name]), arrays[name]) for name in "huy"}
-    data |= {name: (SHAPES[name], getattr(state, name).copy()) for name in ("W", "b", "w", "V", "recruited")}
+    data |= {
+        name: (SHAPES[name], getattr(state, name).copy())
+        for name in ("W", "b", "w", "V", "recruited")
+    }
     data["points"] = (("presentation", "coordinate"), stream.points.copy())
     data["labels"] = (("presentation", "readout"), stream.labels.astype(np.int8))
     data["change"] = (("presentation",), arrays["change"])

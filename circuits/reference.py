@@ -165,8 +165,8 @@ class ReferenceCircuit(Circuit):
         """h, u and V, and the rates on their way, as a presentation starts."""
         p = self.parameters
         h, u, _ = rules.rest(p.n_tiles, p.n_interneurons, self.gain)
-        h, u = h * state.in_use, begin.scale * u
-        V = np.outer(u, h)
+        h, u = np.where(state.in_use, h, 0.0), begin.scale * u
+        V = rules.outer(u, h)
         if p.reset:
             state.h, state.u = begin.covered * h, u
         else:
@@ -174,9 +174,7 @@ class ReferenceCircuit(Circuit):
             state.u, V = rules.carry_over(begin.ratio * state.u, begin.ratio * state.V, u, V)
         state.V = self.model.masked("lateral", V)
         for name in line:
-            rate, factor = (
-                (state.h, begin.covered) if ".h_" in name else (state.u, begin.ratio)
-            )
+            rate, factor = (state.h, begin.covered) if ".h_" in name else (state.u, begin.ratio)
             kept = not p.reset and name in state.extra
             state.extra[name] = factor * state.extra[name] if kept else rate
 

@@ -94,6 +94,11 @@ def step(
     )
 
 
+def outer(u: FloatArray, h: FloatArray) -> FloatArray:
+    """u h^T."""
+    return u[:, None] * h
+
+
 def measured(a: FloatArray, floor: float) -> float:
     """The size of a drive, A = |[a]_+|, or 0 where it is below the floor and nothing counts."""
     size = float(np.linalg.norm(np.maximum(a, 0.0)))
@@ -110,9 +115,9 @@ def fixed_point(
     direction of u never changes (u = s d and V = d v^T stay of that form), so it is known.
     """
     size = measured(a, floor)
-    h = np.maximum(a, 0.0) / size if size > 0 else np.zeros_like(a)
+    h = np.maximum(a, 0.0) / size if size > 0 else np.zeros(len(a))
     u = math.sqrt(size) * direction
-    return h, u, np.outer(u, h)
+    return h, u, outer(u, h)
 
 
 # Where a presentation starts
@@ -134,7 +139,7 @@ def rest(
     """
     h = np.full(n_tiles, 1 / math.sqrt(n_tiles))
     u = rest_direction(n_interneurons) * (1.0 if gain is None else math.sqrt(2 / gain))
-    return h, u, np.outer(u, h)
+    return h, u, outer(u, h)
 
 
 def rest_direction(n_interneurons: int) -> FloatArray:

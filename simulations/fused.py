@@ -56,6 +56,8 @@ def _stream(
     root_alpha: float,
     eta: float,
     gammas: tuple[float, float, float],
+    controlled: bool,
+    floor: float,
     steps: int,
     out_h: FloatArray,
     out_y: FloatArray,
@@ -65,11 +67,22 @@ def _stream(
     inhibition = np.empty(m)
     for t in range(len(x)):
         a = W @ x[t] - root_alpha * b
-        h[:], u[:] = rest_h, rest_u
-        for j in range(k):
+        size, scale = 1.0, 1.0
+        if controlled:
+            power = 0.0
             for i in range(m):
-                V[j, i] = rest_u[j] * rest_h[i]
-        _settle(a, h, u, V, inhibition, gammas[0], gammas[1], gammas[2], steps)
+                power += max(a[i], 0.0) ** 2
+            size = np.sqrt(power)
+            scale = np.sqrt(size) if size > floor else 0.0
+        answered = 1.0 if scale > 0.0 else 0.0
+        for j in range(k):
+            u[j] = scale * rest_u[j]
+            for i in range(m):
+                V[j, i] = u[j] * rest_h[i]
+        for i in range(m):
+            h[i] = answered * rest_h[i]
+        gamma_h = gammas[0] / size if answered > 0.0 else 0.0
+        _settle(a, h, u, V, inhibition, gamma_h, gammas[1], gammas[2], steps)
         out_h[t] = h
         for q in range(r):
             y = min(max(mu[q] * (w[q] @ h) + z[t, q], -1.0), 1.0)
@@ -82,7 +95,7 @@ def _stream(
 
 
 def advance(circuit: Circuit, state: CircuitState, task: Task) -> dict[str, FloatArray]:
-    """Present a stream from the start: the circuit's h and y."""
+    """Present a stream from the start, to tiles that are all in use: the circuit's h and y."""
     from circuits import rules
 
     p = circuit.parameters
@@ -99,7 +112,9 @@ def advance(circuit: Circuit, state: CircuitState, task: Task) -> dict[str, Floa
         rest_u,
         circuit.alpha**0.5,
         p.learning_rate,
-        circuit.gamma,
+        circuit.gamma(1.0),
+        circuit.gain is None,
+        circuit.floor,
         p.steps_per_presentation,
         h,
         y,

@@ -67,7 +67,7 @@ class AnnarchyCircuit:
             projection.all_to_all(weights=0.0)
         with _this_python_first():
             self.net.compile(directory=str(folder / "annarchy"), silent=True)
-        self.tiles.gamma, self.interneurons.gamma, gamma_V = circuit.gamma
+        _, self.interneurons.gamma, gamma_V = circuit.gamma(1.0)
         self.forth.gamma = self.back.gamma = gamma_V
         self.seconds = 0.0
         """Time in ANNarchy's own loop; what it takes to give it its values does not count."""
@@ -76,6 +76,9 @@ class AnnarchyCircuit:
         """One presentation from rest: h after S steps."""
         p = self.circuit.parameters
         h, u, V = rules.rest(p.n_tiles, p.n_interneurons, self.circuit.gain)
+        begin = rules.start(a, self.circuit.floor, 1.0, self.circuit.gain)
+        h, u, V = begin.covered * h, begin.scale * u, begin.scale * V
+        self.tiles.gamma = begin.gain * p.dt_ / p.tau_h_
         self.tiles.a, self.tiles.r, self.interneurons.r = a, h, u
         self.forth.w, self.back.w = V.tolist(), V.T.tolist()
         started = time.perf_counter()

@@ -48,8 +48,10 @@ COMPUTED = {
     "inputs": ("x", "presentation", "n_presentations", "restart", "carry"),
     "excitatory": ("drive", "a", "inhibition", "h_before", "joins", "rank"),
     "inhibitory": ("excitation", "u_before", "u_start", "kept"),
-    "gain_control": ("answering", "used", "power", "size", "gain", "scale", "ratio", "covered")
-    + ("last", "first_presentation"),
+    "gain_control": (
+        *("answering", "used", "power", "size", "gain", "scale", "ratio", "covered", "last"),
+        "first_presentation",
+    ),
     "readout": ("net", "pooled", "total", "y", "z"),
     "classifier": ("learned", "rate"),
 }
@@ -82,8 +84,8 @@ def initial_values(
     rest_u = values_set.get("inhibitory.u_rest", u)
     a = rules.drive(state.W, state.b, task.x[0], circuit.alpha)
     begin = rules.start(a, circuit.floor, state.last_size, circuit.gain)
-    h, u = rest_h * state.in_use, begin.scale * rest_u
-    V = np.asarray(np.outer(u, h), dtype=float)
+    h, u = np.where(state.in_use, rest_h, 0.0), begin.scale * rest_u
+    V = rules.outer(u, h)
     h = begin.covered * h
     if not p.reset:
         h = begin.covered * state.h
