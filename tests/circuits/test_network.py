@@ -25,7 +25,7 @@ def test_objects_are_within_reach():
 
 
 def test_schedule_order():
-    """Sums before V before h and u; answer, record, learn, load, drive, recruit, measure, restart."""
+    """Sums before V before h and u; answer, learn, load, drive, recruit, measure, restart."""
     circuit = ManifoldCircuit(small_circuit(recycle=True), LIFT, "numpy")
     entries = circuit.network.scheduling_summary().entries
     place = {entry.name: position for position, entry in enumerate(entries)}
