@@ -93,8 +93,9 @@ def _draw_bias(run: xr.Dataset, ax: Axes, look: dict[str, Any]) -> None:
     ax.set_ylabel("bias b")
     if are_recruited(run):
         # As with labels: the weights hold the tile once its presentation has been learned from.
-        began = recruited_of(run)[tiles_in_use(run)] + 1
+        began = recruited_of(run)[tiles_in_use(run)]
         name = f"recruited: {in_words(len(began), run.sizes['tile'])}"
+        began = 1 + began[np.isin(began, run["presentation"].to_numpy())]  # in this run
         marks: dict[str, Any] = {
             "transform": ax.get_xaxis_transform(),
             "ls": "",

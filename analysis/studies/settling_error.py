@@ -42,6 +42,7 @@ def settling_errors(run: xr.Dataset) -> xr.Dataset:
         raise InputError("settling errors need h_trace: run with record=('h',), snapshot_every=1")
     if "W_snapshots" not in run:
         target_of(run, 0)  # says what is missing
+    gain_of(run)  # says what is wrong with it, if something is
     errors, factors, kept = [], [], []
     for t in range(run.sizes["presentation"]):
         try:
