@@ -114,7 +114,5 @@ def _study_figures(run: xr.Dataset, p: CircuitParameters) -> dict[str, Figure]:
     return {
         "settling-error": studies.figure_settling_error(studies.settling_study(run, settings)),
         "convergence": studies.figure_convergence(studies.convergence_study()),
-        "stability": studies.figure_stability_map(
-            studies.stability_map(), studies.working_points(run)
-        ),
+        "stability": studies.figure_stability_of(run),
     }

@@ -126,8 +126,12 @@ class LiveNetwork:
         """Show the parameters and, if there is one, the state; remember what was shown."""
         circuit = self.circuit
         shown = state.copy() if state is not None else empty_state(circuit)
+        extra = dict(shown.extra)
         values = self._idle_values(shown)
         managed = self._managed(shown)
+        for name, value in extra.items():  # as it is, not as a presentation would start
+            group, _, variable = name.partition(".")
+            values[group][variable] = value
         for name, group in FINAL.items():
             value = getattr(shown, name)
             values[group][name] = (

@@ -79,21 +79,21 @@ def test_every_engine_runs_the_model_that_the_reference_runs(engine, name):
 
 @pytest.mark.parametrize("engine", ["numpy", "cpp_standalone"])
 def test_variables_that_a_model_adds_go_on_from_run_to_run(engine):
-    """Adaptation a of the tiles, da/dt = (h - a)/tau_a, over two runs of an untouched circuit."""
+    """Adaptation c of the tiles, dc/dt = (h - c)/tau_c, over two runs of an untouched circuit."""
     model = CircuitModel(
         excitatory="""
-        dh/dt = gain*(drive - sqrt_alpha*b - inhibition)/tau_h - 0.1*a/(10*ms) : 1
-        da/dt = (h - a)/(200*ms) : 1
+        dh/dt = gain*(drive - sqrt_alpha*b - inhibition)/tau_h - 0.1*c/(10*ms) : 1
+        dc/dt = (h - c)/(200*ms) : 1
         """
     )
 
     def solver():
-        a = np.zeros(6)
+        c = np.zeros(6)
 
         def step(h, drive, inhibition, gamma):
-            nonlocal a
-            push = gamma * (drive - inhibition) - PARAMETERS.dt_ / 0.01 * 0.1 * a
-            a = a + PARAMETERS.dt_ / 0.2 * (h - a)
+            nonlocal c
+            push = gamma * (drive - inhibition) - PARAMETERS.dt_ / 0.01 * 0.1 * c
+            c = c + PARAMETERS.dt_ / 0.2 * (h - c)
             return np.maximum(h + push, 0.0)
 
         adapting = CircuitModel(excitatory=Rule(model.excitatory.brian2, step))
@@ -106,7 +106,7 @@ def test_variables_that_a_model_adds_go_on_from_run_to_run(engine):
     assert np.abs(h - expected["h"].values).max() <= 1e-10
     before = circuit.state
     circuit.predict(POINTS[:3])  # leaves the circuit as it was, adaptation included
-    assert np.abs(circuit.state.extra["excitatory.a"] - before.extra["excitatory.a"]).max() == 0
+    assert np.abs(circuit.state.extra["excitatory.c"] - before.extra["excitatory.c"]).max() == 0
     assert (before.extra["excitatory.a"] > 0).any()
 
 
