@@ -1,8 +1,9 @@
 """Data on manifolds. Every generator takes a NumPy Generator and documents its geometry.
 
 Each data set comes with a lift and, for a number of tiles m, with a tile radius rho that puts
-about five tiles over a point, fewer at the edges: 5 = 2 rho m / length on curves, 5 = pi rho^2 m /
-area on sheets.
+about five of m evenly spread tiles over a point, fewer at the edges: 5 = 2 rho m / length on
+curves, 5 = pi rho^2 m / area on sheets. Recruited tiles lie as far apart as their threshold says,
+and the experiments choose their radii for that.
 """
 
 from __future__ import annotations

@@ -344,6 +344,19 @@ def test_a_comparison_without_labels_says_so(tmp_path):
     )
 
 
+CONSTANT = ("gain=auto", "tau_h=8 ms", "tau_u=50 ms", "tau_V=2 ms", "tile_radius=0.4")
+
+
+@pytest.mark.parametrize("values", [(), CONSTANT, (*CONSTANT, "tiles=first")])
+def test_either_gain_and_either_start_is_compared_with_the_reference(tmp_path, values):
+    changes = [word for value in values for word in ("--set", value)]
+    result = run("compare", "--engine", "numpy", "--points", 60, *changes, "--out", tmp_path)
+    assert result.returncode == 0, result.stderr
+    found = dict(re.findall(r"^  (\w+) +(\d\.\de[-+]\d+)$", result.stdout, flags=re.MULTILINE))
+    assert {"h", "u", "V", "W", "b", "h_trace", "V_trace"} <= set(found)
+    assert max(map(float, found.values())) <= 1e-10  # the bound of all engines
+
+
 def test_compare_with_studies(tmp_path, monkeypatch):
     from analysis import studies
 
@@ -356,7 +369,7 @@ def test_compare_with_studies(tmp_path, monkeypatch):
     for name in ("agreement", "agreement-steps", "settling-error", "convergence", "stability"):
         assert (tmp_path / f"{name}.png").exists(), name
     with xr.open_dataset(tmp_path / "steps.nc") as steps:
-        assert steps["V_trace"].shape == (5, 200, 4, 40)
+        assert steps["V_trace"].shape == (5, 80, 4, 40)
 
 
 def test_a_file_of_another_kind_is_refused_in_one_sentence(tmp_path):
