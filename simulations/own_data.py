@@ -121,7 +121,8 @@ def run_file(path: Path, stream: OwnStream, engine: str, out: Path) -> None:
     print(f"{len(stream.points)} points, {int((stream.labels != 0).any(axis=1).sum())} labelled")
     if stream.mapping:
         print("classes " + ", ".join(f"{k} is {v:+d}" for k, v in stream.mapping.items()))
-    print(f"{p.n_tiles} tiles of radius {p.tile_radius:g}, lift {stream.lift}")
+    used = int((result["recruited"].to_numpy() >= 0).sum())
+    print(f"{used} of {p.n_tiles} tiles in use, radius {p.tile_radius:g}, lift {stream.lift}")
     print(
         f"{1 - result.attrs['unsettled_share']:.2%} of presentations settled, "
         f"{1 - result.attrs['uncovered_share']:.2%} covered by a tile"

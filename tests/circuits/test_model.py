@@ -107,7 +107,7 @@ def test_variables_that_a_model_adds_go_on_from_run_to_run(engine):
     before = circuit.state
     circuit.predict(POINTS[:3])  # leaves the circuit as it was, adaptation included
     assert np.abs(circuit.state.extra["excitatory.c"] - before.extra["excitatory.c"]).max() == 0
-    assert (before.extra["excitatory.a"] > 0).any()
+    assert (before.extra["excitatory.c"] > 0).any()
 
 
 @pytest.mark.parametrize("engine", ["numpy", "cpp_standalone"])
