@@ -1,0 +1,225 @@
+"""Tiles that points recruit, and the readout that forgets only where tiles respond."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from circuits import CircuitParameters, ReferenceCircuit, SphereLift, rules
+from circuits.choosing import cover, critical_mu, tiles_needed
+from circuits.errors import InputError, ParameterError
+from simulations.datasets import first_of_each_class, two_moons
+from simulations.experiments.experiment import make_circuit
+from tests.conftest import moons, small_circuit
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::circuits.errors.UnsettledWarning"),
+    pytest.mark.filterwarnings("ignore::circuits.errors.LostLabelWarning"),
+]
+
+# Far wider than the line of points below: products are distances to 1e-4.
+LIFT = SphereLift(center=(0.0,), radius=100.0)
+SOLVERS = ("numpy", "cpp_standalone", "reference", "exact")
+
+
+def line(*places: float) -> np.ndarray:
+    return np.array(places, dtype=float)[:, None]
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_points_on_a_line_recruit_by_hand(solver):
+    """rho = 1 and theta = 0.5: a point further than sqrt(0.5) = 0.707 from every tile starts one."""
+    parameters = small_circuit(n_tiles=4, tile_radius=1.0, learning_rate=0, dt="1 ms")
+    circuit = make_circuit(solver, parameters, LIFT)
+    first = circuit.run(line(0.0, 0.7, 0.71, 0.2, 1.4))  # 0, and 0.71; 1.4 is 0.69 from it
+    assert first["recruited"].values.tolist() == [0, 2, -1, -1]
+    run = circuit.run(line(1.5, -0.6, -0.8, 5.0, -5.0))  # 1.5, -0.8; then none is idle
+    assert run["recruited"].values.tolist() == [0, 2, 5, 7]
+    assert circuit.state.in_use.all()
+    assert run["covered"].values.tolist() == [True, True, True, False, False]
+    kappa, x = 0.5, LIFT(line(0.0, 0.71, 1.5, -0.8))
+    assert np.abs(run["W"].values - kappa * x).max() <= 1e-16
+    assert np.abs(run["b"].values - kappa * circuit.alpha**0.5).max() <= 1e-16
+    circuit.predict(line(9.0))  # recruits nothing
+    assert circuit.state.recruited.tolist() == [0, 2, 5, 7]
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_the_least_used_tile_moves_and_forgets(solver):
+    """Two tiles: the first is used more, so that a far point takes the second."""
+    changes = {"n_tiles": 2, "tile_radius": 1.0, "learning_rate": 0.1, "recycle": True}
+    circuit = make_circuit(solver, small_circuit(**changes), LIFT)
+    points = line(0.0, 3.0, 0.0, 0.0, 0.0)
+    run = circuit.run(points, [1, -1, 0, 0, 0])
+    assert run["recruited"].values.tolist() == [0, 1]
+    assert run["b"].values[0] > run["b"].values[1] > 0
+    assert run["w"].values[0, 1] < 0
+    moved = circuit.run(line(-7.0))
+    assert moved["recruited"].values.tolist() == [0, 5]
+    assert moved["w"].values[0, 1] == 0  # it was silent when it came: y = 0 there
+    assert (circuit.predict(line(3.0)) == 0).all()  # where nobody looks any more
+    assert circuit.predict(line(0.0))[0, 0] > 0
+
+
+def test_a_grid_is_no_tie():
+    """At a distance of just sqrt(1 - theta) rho rounding would decide; a margin does instead."""
+    parameters = small_circuit(n_tiles=20, tile_radius=1.0, recruit_below=0.75, learning_rate=0)
+    points = line(*np.arange(0, 5, 0.5))
+    expected = None
+    for scale in (1.0, 1e-3, 7.0, 1 / 3):
+        lift = SphereLift(center=(0.0,), radius=100 * scale)
+        p = parameters.replace(tile_radius=scale)
+        run = ReferenceCircuit(p, lift, settling="exact").run(scale * points)
+        found = run["recruited"].values.tolist()
+        expected = expected or found
+        assert found == expected
+
+
+def test_tiles_that_faded_do_not_stand_in_the_way():
+    """A tile that nobody visits loses its weights; where they are below the floor a point that
+    comes back recruits, instead of being answered by nobody."""
+    parameters = small_circuit(n_tiles=3, tile_radius=1.0, learning_rate=0.5)
+    circuit = ReferenceCircuit(parameters, LIFT, settling="exact")
+    circuit.run(line(0.0, *[5.0] * 40))  # 0.5^40 = 1e-12
+    run = circuit.run(line(0.0))
+    assert run["recruited"].values.tolist() == [0, 1, 41]
+    assert run["covered"].values.all()
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_streams_shorter_than_there_are_tiles(solver):
+    points, _, labels = moons(90, after=20)
+    parameters = CircuitParameters(n_tiles=60)
+    whole = make_circuit(solver, parameters, SphereLift((0.5, 0.25), 3.0)).run(points, labels)
+    pieces = make_circuit(solver, parameters, SphereLift((0.5, 0.25), 3.0))
+    runs = [
+        pieces.run(points[part], labels[part]) for part in (slice(1), slice(1, 7), slice(7, 90))
+    ]
+    h = np.concatenate([run["h"].values for run in runs])
+    assert np.abs(h - whole["h"].values).max() <= 1e-10  # rounding, as in test_agreement
+    assert (runs[-1]["recruited"].values == whole["recruited"].values).all()
+    assert (runs[0]["recruited"].values >= 0).sum() == 1
+
+
+def test_idle_tiles_are_silent_and_stay_so():
+    points, _, labels = moons(60, after=20)
+    circuit = ReferenceCircuit(CircuitParameters(n_tiles=60), SphereLift((0.5, 0.25), 3.0))
+    run = circuit.run(points, labels, record=("h", "V"))
+    idle = run["recruited"].values < 0
+    assert idle.any()
+    for name in ("h_trace", "V_trace", "W", "w"):
+        axis = run[name].dims.index("tile")
+        assert (np.compress(idle, run[name].values, axis=axis) == 0).all(), name
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"recruited": [0, -1, 3, -1, -1, -1]}, {"recruited": [0, 1]}, {"last_size": 0.0}],
+    ids=["gap", "shape", "size"],
+)
+def test_states_that_cannot_be(changes):
+    circuit = ReferenceCircuit(small_circuit(), SphereLift((0.5, 0.25), 3.0))
+    circuit.run(moons(20)[0])
+    state = circuit.state
+    for name, value in changes.items():
+        setattr(state, name, np.array(value) if name == "recruited" else value)
+    with pytest.raises((InputError, ParameterError), match="the state's"):
+        circuit.state = state
+
+
+# The gated readout
+
+
+def test_a_gated_readout_by_hand():
+    """y is the mean of w over responding tiles; w moves towards y where they respond."""
+    w, h = np.array([[0.5, -0.5, 0.25]]), np.array([0.6, 0.0, 0.8])
+    net = (0.5 * 0.6 + 0.25 * 0.8) / 1.4
+    y = rules.readout(w, h, np.zeros(1), np.array([1.5]), "clip", "gated")
+    assert y == pytest.approx([1.5 * net], rel=1e-15)
+    assert rules.readout(w, 0 * h, np.ones(1), np.array([1.5]), "clip", "gated") == [1.0]
+    learned = rules.learn_gated(w, y, h, 0.9)[0]
+    by_hand = [value + 0.9 * rate * (y[0] - value) for value, rate in zip(w[0], h, strict=True)]
+    assert learned == pytest.approx(by_hand, rel=1e-15)
+    assert learned[1] == w[0, 1]  # a silent tile forgets nothing
+    clamped = rules.readout(w, h, -np.ones(1), np.array([1.5]), "clip", "gated", clamp=True)
+    assert clamped == [-1.0]
+
+
+def test_mu_of_one_is_neutral_for_the_gated_rule():
+    """With all w equal the answer is that w, whatever the tiles and their number."""
+    for m in (1, 7, 300):
+        h = np.random.default_rng(m).random(m)
+        y = rules.readout(np.full((1, m), 0.3), h, np.zeros(1), np.ones(1), "clip", "gated")
+        assert y == pytest.approx([0.3], rel=1e-13)
+
+
+# What the data choose
+
+
+def test_tiles_that_cover_a_line():
+    """A line of length 10 walked along at theta = 0: a tile for each 1 of rho."""
+    points = line(*np.linspace(0, 9.99, 1000))
+    assert tiles_needed(points, 1.0, 0.0) == 10
+    assert tiles_needed(points, 2.0, 0.75) == 10
+    assert len(cover(points, 100.0, 0.5)) == 1
+
+
+def test_critical_mu_by_hand():
+    """Two far clusters, a tile on each: S = diag(share), so that mu_c = 1/largest share."""
+    points = line(*[0.0] * 30, *[5.0] * 10)
+    parameters = CircuitParameters(n_tiles=2, tile_radius=1.0)
+    assert critical_mu(points, parameters) == pytest.approx(4 / 3, rel=1e-12)
+
+
+def test_for_points_says_what_it_chose(capsys):
+    points, _ = two_moons(2000, 0.05, 7)
+    parameters = CircuitParameters.for_points(points, learning_rate=0.01)
+    said = capsys.readouterr().err
+    assert parameters.learning_rate == 0.01
+    for name in ("tile_radius", "n_tiles", "mu"):
+        assert f"{name}={getattr(parameters, name):g}" in said
+    assert "30 x the critical" in said
+    # Within the radius a point has a tenth of all points: half of the moons' length 2 pi, twice.
+    assert parameters.tile_radius == pytest.approx(0.1 * 2 * np.pi / 2, rel=0.1)
+    again = CircuitParameters.for_points(1e-6 * points)  # another unit, the same circuit
+    assert again.tile_radius == pytest.approx(1e-6 * parameters.tile_radius, rel=0.01)
+    assert again.n_tiles == parameters.n_tiles
+
+
+def test_for_points_leaves_what_is_given(capsys):
+    points, _ = two_moons(500, 0.05, 7)
+    given = {"tile_radius": 0.3, "n_tiles": 50, "mu": 7.0}
+    assert CircuitParameters.for_points(points, **given) == CircuitParameters(**given)
+    assert capsys.readouterr().err == ""
+    few = CircuitParameters.for_points(points, n_tiles=5)
+    assert tiles_needed(points, few.tile_radius, 0.5) <= 5
+    gated = CircuitParameters.for_points(points, readout_rule="gated")
+    assert (gated.mu, gated.readout_rate) == (1.0, 0.9)
+
+
+@pytest.mark.parametrize("dimensions", [1, 2, 17, 784])
+def test_for_points_in_any_dimension(dimensions):
+    points = np.random.default_rng(dimensions).normal(size=(300, dimensions))
+    parameters = CircuitParameters.for_points(points)
+    circuit = ReferenceCircuit(parameters, SphereLift.around(points), settling="exact")
+    assert circuit.run(points).attrs["uncovered_share"] == 0
+
+
+def test_for_points_that_coincide():
+    with pytest.raises(InputError, match="coincide"):
+        CircuitParameters.for_points(np.ones((20, 2)))
+    with pytest.raises(ParameterError, match="no parameter 'radius'"):
+        CircuitParameters.for_points([[0.0], [1.0]], radius=3)
+
+
+def test_what_was_chosen_classifies_two_moons():
+    """20 seeds that nothing was chosen on (those were 300 to 439)."""
+    right = []
+    for seed in range(7000, 7020):
+        points, classes = two_moons(2000, 0.05, seed)
+        parameters = CircuitParameters.for_points(points)
+        circuit = ReferenceCircuit(parameters, SphereLift.around(points), settling="exact")
+        y = circuit.run(points, first_of_each_class(classes, 200))["y"].values[1000:, 0]
+        right.append((np.sign(y) == classes[1000:]).mean())
+    assert min(right) >= 0.99
+    assert np.mean(right) >= 0.999
