@@ -10,7 +10,14 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from circuits import CircuitParameters, ManifoldCircuit, ReferenceCircuit, SphereLift
-from tests.conftest import ENGINES, differences, moons, small_circuit
+from tests.conftest import (
+    CONSTANT_GAIN,
+    ENGINES,
+    FIRST_TILES,
+    differences,
+    moons,
+    small_circuit,
+)
 
 # Agreement is not about settling.
 pytestmark = [
@@ -21,24 +28,34 @@ pytestmark = [
 LIFT = SphereLift(center=(0.5, 0.25), radius=3.0)
 
 
+@pytest.mark.parametrize("gain", ["control", "auto"])
+@pytest.mark.parametrize("start", ["recruit", "first", "centers"])
 @pytest.mark.parametrize("engine", ENGINES)
-def test_every_step_of_25_presentations(engine):
+def test_every_step_of_25_presentations(engine, start, gain):
     parameters = CircuitParameters(
-        n_tiles=40, n_interneurons=4, n_readouts=2, mu=(1000.0, 50.0), steps_per_presentation=100
+        n_readouts=2,
+        mu=(1000.0, 50.0),
+        tile_radius=0.4,
+        tiles="recruit" if start == "recruit" else "first",
+        **CONSTANT_GAIN | {"gain": gain, "steps_per_presentation": 100},
     )
     points, classes, _ = moons(25 + 40, seed=3, after=0)
     labels = np.zeros((len(points), 2), dtype=int)
     labels[3, 0] = classes[3]
     labels[5, 1] = classes[5]
     centers, points, labels = points[-40:], points[:25], labels[:25]
+    if start == "first":
+        parameters, centers = parameters.replace(n_tiles=20), None
+    elif start == "recruit":
+        centers = None
     record = ("h", "u", "V", "y")
     circuit = ManifoldCircuit(parameters, LIFT, engine, tile_centers=centers)
     run = circuit.run(points, labels, record=record, snapshot_every=4)
     reference = ReferenceCircuit(parameters, LIFT, tile_centers=centers).run(
         points, labels, record=record, snapshot_every=4
     )
-    assert run["h_trace"].shape == (25, 100, 40)
-    assert run["V_trace"].shape == (25, 100, 4, 40)
+    assert run["h_trace"].shape == (25, 100, parameters.n_tiles)
+    assert run["V_trace"].shape == (25, 100, 4, parameters.n_tiles)
     assert np.abs(reference["y_trace"].values).max() > 0.1  # the labels do something
     # Each step multiplies and adds a few hundred numbers of order one: 1e-10 leaves five digits
     # for their rounding to grow over 2500 steps, and is far below any error of order or timing.
@@ -50,11 +67,16 @@ def test_every_step_of_25_presentations(engine):
         assert run[name].dims == reference[name].dims
 
 
-@pytest.mark.parametrize("seed", [0, 1])
-def test_long_run_of_two_moons(seed):
+@pytest.mark.parametrize(
+    ("seed", "changes"),
+    [(0, {}), (1, {}), (0, CONSTANT_GAIN | FIRST_TILES), (1, FIRST_TILES)],
+    ids=["0", "1", "constant gain, first tiles", "first tiles"],
+)
+def test_long_run_of_two_moons(seed, changes):
     points, _, labels = moons(2000, seed=seed, after=200)
-    run = ManifoldCircuit(CircuitParameters(), LIFT, "cpp_standalone").run(points, labels)
-    reference = ReferenceCircuit(CircuitParameters(), LIFT).run(points, labels)
+    parameters = CircuitParameters(**changes)
+    run = ManifoldCircuit(parameters, LIFT, "cpp_standalone").run(points, labels)
+    reference = ReferenceCircuit(parameters, LIFT).run(points, labels)
     covered = reference["covered"].values
     assert covered.mean() > 0.95
     assert np.abs(run["h"].values - reference["h"].values)[covered].max() <= 1e-8

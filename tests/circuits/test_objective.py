@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from circuits import CircuitParameters, ReferenceCircuit, SphereLift
 from tests.conftest import moons
@@ -28,16 +29,15 @@ def projected_gradient(kernel: np.ndarray, H: np.ndarray) -> np.ndarray:
     return H
 
 
-def test_online_learning_comes_close_to_the_offline_optimum(record_property):
+@pytest.mark.parametrize("tiles", ["recruit", "first"])
+def test_online_learning_comes_close_to_the_offline_optimum(record_property, tiles):
     points, _, _ = moons(150, seed=6)
-    parameters = CircuitParameters(n_tiles=12, tile_radius=0.6, learning_rate=0.01)
+    parameters = CircuitParameters(n_tiles=12, tile_radius=0.6, learning_rate=0.01, tiles=tiles)
     circuit = ReferenceCircuit(parameters, LIFT, settling="exact")
     rng = np.random.default_rng(0)
     for _ in range(30):
         circuit.run(points[rng.permutation(len(points))])
-    frozen = ReferenceCircuit(parameters.replace(learning_rate=0.0), LIFT, settling="exact")
-    frozen.state = circuit.state
-    online = frozen.run(points)["h"].values
+    online = circuit.respond(points)
     x = LIFT(points)
     kernel = x @ x.T - circuit.alpha
     starts = [rng.random((len(points), 12)) for _ in range(5)]

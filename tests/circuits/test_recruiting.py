@@ -28,7 +28,7 @@ def line(*places: float) -> np.ndarray:
 
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_points_on_a_line_recruit_by_hand(solver):
-    """rho = 1 and theta = 0.5: a point further than sqrt(0.5) = 0.707 from every tile starts one."""
+    """rho = 1, theta = 0.5: a point further than sqrt(0.5) = 0.707 from every tile starts one."""
     parameters = small_circuit(n_tiles=4, tile_radius=1.0, learning_rate=0, dt="1 ms")
     circuit = make_circuit(solver, parameters, LIFT)
     first = circuit.run(line(0.0, 0.7, 0.71, 0.2, 1.4))  # 0, and 0.71; 1.4 is 0.69 from it
@@ -119,7 +119,7 @@ def test_idle_tiles_are_silent_and_stay_so():
 )
 def test_states_that_cannot_be(changes):
     circuit = ReferenceCircuit(small_circuit(), SphereLift((0.5, 0.25), 3.0))
-    circuit.run(moons(20)[0])
+    circuit.run(moons(20, after=5)[0])
     state = circuit.state
     for name, value in changes.items():
         setattr(state, name, np.array(value) if name == "recruited" else value)
