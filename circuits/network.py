@@ -112,7 +112,7 @@ more = restart + carry : 1         # 1: there is a next point
 POOLING = """
 answering_post = {answers} : 1 (summed)
 used_post = in_use_pre : 1 (summed)
-power_post = clip(a_pre, 0, inf)**2 : 1 (summed)
+power_post = a_pre*clip(a_pre, 0, inf) : 1 (summed)
 """
 
 COMPETITION = "rank_post = {rank} : 1 (summed)"
