@@ -131,7 +131,7 @@ def test_every_equation_appears_once_with_its_unit(described, found):
         ("lateral", "excitation_post = V*h_pre"),
         ("lateral", "inhibition_pre = V*u_post"),
         ("pooling", f"answering_post = {rules.ANSWERS}"),
-        ("pooling", "power_post = clip(a_pre, 0, inf)**2"),
+        ("pooling", "power_post = a_pre*clip(a_pre, 0, inf)"),
         ("pooling", "used_post = in_use_pre"),
     ]
 

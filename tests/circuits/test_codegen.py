@@ -8,11 +8,13 @@ import pytest
 from circuits import CircuitModel, ManifoldCircuit, ReferenceCircuit, SphereLift
 from circuits.engines.scratch import scratch_folder
 from circuits.rules import Rule
-from tests.conftest import moons, small_circuit
+from tests.conftest import CONSTANT_GAIN, moons, small_circuit
 
 LIFT = SphereLift(center=(0.5, 0.25), radius=3.0)
 # Five interneurons: four rows at once, and one that is left.
-PARAMETERS = small_circuit(tile_radius=1.0, n_tiles=7, n_interneurons=5)
+# Slow cells under a constant gain, so that what a test changes is seen, and nothing diverges.
+SLOW = {name: value for name, value in CONSTANT_GAIN.items() if name != "steps_per_presentation"}
+PARAMETERS = small_circuit(tile_radius=1.0, n_tiles=7, n_interneurons=5, **SLOW)
 POINTS, _, LABELS = moons(8, after=3)
 TRACES = ("h", "u", "V")
 

@@ -50,7 +50,7 @@ from circuits import CircuitParameters, ManifoldCircuit
 from simulations.datasets import MOONS_LIFT, two_moons
 
 count, out = int(sys.argv[1]), sys.argv[2]
-parameters = CircuitParameters(n_tiles=40, tile_radius=0.4)
+parameters = CircuitParameters(n_tiles=40, tile_radius=0.4, tiles="first")
 circuit = ManifoldCircuit(parameters, MOONS_LIFT, "cpp_standalone")
 
 def pieces():
@@ -103,7 +103,7 @@ def _by_the_kernel(count: int) -> dict[str, np.ndarray]:
     from simulations import fused
     from simulations.datasets import MOONS_LIFT, two_moons
 
-    parameters = CircuitParameters(n_tiles=40, tile_radius=0.4)
+    parameters = CircuitParameters(n_tiles=40, tile_radius=0.4, tiles="first")
     circuit = ReferenceCircuit(parameters, MOONS_LIFT)
     all_x, all_z = [], []
     for start in range(0, count, 10_000):
