@@ -15,7 +15,7 @@ from circuits.lift import FloatArray, SphereLift
 from circuits.model import CircuitModel
 from circuits.parameters import CircuitParameters
 from circuits.rules import Rule
-from circuits.state import CircuitState, Task, relative_change
+from circuits.state import CircuitState, Task, relative_change, started
 
 
 class ReferenceCircuit(Circuit):
@@ -144,7 +144,10 @@ class ReferenceCircuit(Circuit):
         line = self.model.delay_line(p)
         begin = rules.start(a, self.floor, state.last_size, self.gain)
         state.last_size = begin.last
-        self._restart(state, begin, line)
+        h, u, _ = rules.rest(p.n_tiles, p.n_interneurons, self.gain)
+        state.h, state.u, V, on_their_way = started(self, state, begin, h, u)
+        state.V = self.model.masked("lateral", V)
+        state.extra |= on_their_way
         path = []
         before = state.h, state.u
         gamma = begin.gain * p.dt_ / p.tau_h_, p.dt_ / p.tau_u_, p.dt_ / p.tau_V_
@@ -160,23 +163,6 @@ class ReferenceCircuit(Circuit):
             )
         }
         return float(relative_change(before[0], state.h, before[1], state.u)), traces
-
-    def _restart(self, state: CircuitState, begin: rules.Start, line: list[str]) -> None:
-        """h, u and V, and the rates on their way, as a presentation starts."""
-        p = self.parameters
-        h, u, _ = rules.rest(p.n_tiles, p.n_interneurons, self.gain)
-        h, u = np.where(state.in_use, h, 0.0), begin.scale * u
-        V = rules.outer(u, h)
-        if p.reset:
-            state.h, state.u = begin.covered * h, u
-        else:
-            state.h = begin.covered * state.h
-            state.u, V = rules.carry_over(begin.ratio * state.u, begin.ratio * state.V, u, V)
-        state.V = self.model.masked("lateral", V)
-        for name in line:
-            rate, factor = (state.h, begin.covered) if ".h_" in name else (state.u, begin.ratio)
-            kept = not p.reset and name in state.extra
-            state.extra[name] = factor * state.extra[name] if kept else rate
 
     def _step(
         self,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from circuits import rules
 from circuits.checks import as_count, as_floats, as_number
 from circuits.errors import InputError, shown
 from circuits.lift import FloatArray
@@ -109,6 +110,28 @@ class Task:
     snapshots: bool
     report: Callable[[int], None]
     """Called with the presentations of this chunk that are done."""
+
+
+def started(
+    circuit: Circuit,
+    state: CircuitState,
+    begin: rules.Start,
+    rest_h: FloatArray,
+    rest_u: FloatArray,
+) -> tuple[FloatArray, FloatArray, FloatArray, dict[str, FloatArray]]:
+    """h, u, V and the rates on their way as a presentation starts, from rest or carried over."""
+    p = circuit.parameters
+    h, u = np.where(state.in_use, rest_h, 0.0), begin.scale * rest_u
+    V = rules.outer(u, h)
+    h = begin.covered * (h if p.reset else state.h)
+    if not p.reset:
+        u, V = rules.carry_over(begin.ratio * state.u, begin.ratio * state.V, u, V)
+    line: dict[str, FloatArray] = {}
+    for name in circuit.model.delay_line(p):
+        rates, factor = (h, begin.covered) if ".h_" in name else (u, begin.ratio)
+        kept = not p.reset and name in state.extra
+        line[name] = factor * state.extra[name] if kept else rates
+    return h, u, V, line
 
 
 def relative_change(

@@ -11,7 +11,7 @@ import numpy as np
 
 from circuits import rules
 from circuits.lift import FloatArray
-from circuits.state import relative_change
+from circuits.state import relative_change, started
 
 if TYPE_CHECKING:
     from circuits.base import Circuit
@@ -84,12 +84,8 @@ def initial_values(
     rest_u = values_set.get("inhibitory.u_rest", u)
     a = rules.drive(state.W, state.b, task.x[0], circuit.alpha)
     begin = rules.start(a, circuit.floor, state.last_size, circuit.gain)
-    h, u = np.where(state.in_use, rest_h, 0.0), begin.scale * rest_u
-    V = rules.outer(u, h)
-    h = begin.covered * h
-    if not p.reset:
-        h = begin.covered * state.h
-        u, V = rules.carry_over(begin.ratio * state.u, begin.ratio * state.V, u, V)
+    h, u, V, line = started(circuit, state, begin, np.full(p.n_tiles, rest_h), rest_u)
+    state.extra |= line
     eta = p.learning_rate if task.learn else 0.0
     running = p.readout_rate == "running_mean"
     values: dict[str, dict[str, Any]] = {
@@ -139,10 +135,6 @@ def initial_values(
             "constant_rate": 0.0 if running or not task.learn else float(p.readout_rate),
         },
     }
-    for name in model.delay_line(p):
-        rates, factor = (h, begin.covered) if ".h_" in name else (u, begin.ratio)
-        kept = not p.reset and name in state.extra
-        state.extra[name] = factor * state.extra[name] if kept else rates
     for name, value in {**state.extra, **values_set}.items():
         group, _, variable = name.partition(".")
         if task.learn or name not in LEARNING:
