@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+
+ROOT = Path(__file__).parents[2]
 
 BUSY_DESTRUCTOR = """
 import sys, time
@@ -55,3 +59,21 @@ with ending_politely():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0
     assert "ValueError: seen" in done.stderr
+
+
+def test_an_interrupt_of_code_that_was_given_as_text_does_not_change_the_exit_code(tmp_path):
+    """As when it falls into an import that makes a namedtuple; only `python -m` looks at that."""
+    (tmp_path / "interrupted.py").write_text(
+        """
+import sys
+from simulations.ending import ending_politely
+try:
+    with ending_politely():
+        exec("raise KeyboardInterrupt")
+except KeyboardInterrupt:
+    sys.exit(130)
+"""
+    )
+    command = [sys.executable, "-m", "interrupted"]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join((str(tmp_path), str(ROOT)))}
+    assert subprocess.run(command, env=environment, check=False).returncode == 130
