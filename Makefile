@@ -12,7 +12,7 @@ DOCUMENTING := $(VENV)/.documenting-$(CHOSEN)
 # that are used are compiled when they are first imported.
 INSTALL := $(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check --no-compile -c constraints.txt
 
-.PHONY: setup demo test lint docs bench reproduce soak readme clean
+.PHONY: setup demo test lint docs bench reproduce power soak mutants readme clean
 
 setup: $(TOOLS)
 
@@ -51,12 +51,21 @@ bench: $(TOOLS)
 reproduce: $(RUNTIME)
 	$(BIN)/manifold-circuit reproduce
 
+# How sure the registered repeats are of their verdicts, from seeds that are not reported.
+power: $(RUNTIME)
+	$(BIN)/manifold-circuit reproduce --seed 5000 --out results/pilot
+	$(BIN)/python -m simulations.power results/pilot
+
 # Faults and load at full size; the tests make a few of each trial.
 soak: $(TOOLS)
 	$(BIN)/python -m tests.soak
 
-# The tables in README.md and docs/, from full runs of all three.
-readme: reproduce bench soak
+# Faults in the code, one at a time: those that no test notices are listed. Not part of CI.
+mutants: $(TOOLS)
+	$(BIN)/python -m tests.mutants
+
+# The tables in README.md and docs/, from full runs of all four.
+readme: reproduce power bench soak
 	$(BIN)/python -m simulations.readme
 
 clean:

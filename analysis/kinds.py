@@ -22,7 +22,18 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 TRACES = ("h_trace", "u_trace", "V_trace", "y_trace")
+SUPERVISION = (
+    "circuit_error",
+    "logistic_error",
+    "logistic_origin_error",
+    "hebbian_error",
+    "spreading_error",
+)
+STREAM = ("online_error", "offline_error", "offline_origin_error")
 SNAPSHOTS = ("W_snapshots", "b_snapshots", "w_snapshots", "snapshot_presentation")
+
+LINEAR_FEATURES = ("raw", "lifted", "random", "placed", "tiles", "permuted")
+"""What a linear classifier was given."""
 
 DIMENSIONS: dict[str, tuple[tuple[str, ...], ...]] = {
     **{name: (("presentation", *SHAPES[name]),) for name in "huy"},
@@ -40,9 +51,12 @@ DIMENSIONS: dict[str, tuple[tuple[str, ...], ...]] = {
     "unrolled": (("presentation", "side"),),
     "circuit_error": (("board", "n_labels", "mu"),),
     "logistic_error": (("board", "n_labels", "rate"),),
+    "logistic_origin_error": (("board", "n_labels", "rate"),),
+    "hebbian_error": (("board", "n_labels"),),
     "spreading_error": (("board", "n_labels", "gamma"),),
     "online_error": (("board", "mu", "time"),),
     "offline_error": (("board", "svm", "time"),),
+    "offline_origin_error": (("board", "svm", "time"),),
     "time": (("step",), ("time",)),
     "score": (("approach", "point"),),
     "majority": (("approach",),),
@@ -50,6 +64,24 @@ DIMENSIONS: dict[str, tuple[tuple[str, ...], ...]] = {
     "predicted": (("moment", "tile"),),
     "moment": (("moment",),),
     "readout_y": (("readout_kind", "presentation"),),
+    "same_sign": (("data", "gain"),),
+    "critical_mu": (("data",),),
+    "growth": (("manifold", "time"),),
+    "ratio": (("manifold", "output"),),
+    "measure_value": (("manifold", "output", "measure"),),
+    "overlap_curve": (("manifold", "output", "similarity"),),
+    "similarity": (("similarity",),),
+    "pair_similarity": (("manifold", "pair"),),
+    "pair_output": (("manifold", "pair"),),
+    **{f"{name}_error": (("board", "penalty"),) for name in LINEAR_FEATURES},
+    "linear_answer": (("shown", "penalty", "test", "board"),),
+    "test_unrolled": (("test", "side"),),
+    "overlaps": (("tile", "other_tile"),),
+    "tile_place": (("tile", "side"),),
+    "printed_error": (("stream", "mu", "time"),),
+    "constant_error": (("stream", "mu", "time"),),
+    "change_at": ((),),
+    "decided_at": ((),),
 }
 """Dimensions that the variables of a result have, besides those of repeats."""
 
@@ -114,8 +146,8 @@ KINDS = {
         "Chessboards on a Swiss roll",
         "figures.boards:figure",
         (
-            ("circuit_error", "points", "unrolled", "classes"),
-            ("online_error", "offline_error", "time"),
+            (*SUPERVISION, "points", "unrolled", "classes"),
+            (*STREAM, "time"),
         ),
         merged=True,
         experiments=("chessboard-supervision", "chessboard-offline"),
@@ -123,9 +155,11 @@ KINDS = {
             "Top: the Swiss roll, coloured by the classes of the first board, and the boards on "
             "the unrolled sheet; sides in units of the roll's height. Centre: error on the "
             "unlabelled points of the stream, circuit and online logistic regression on the same "
-            "tiles, with label spreading (offline, on the points themselves) for reference. "
-            "Bottom: error on test points of the circuit and of a linear SVM with Laplacian "
-            "penalty trained on all points so far. Mean and standard deviation over the reported "
+            "tiles; beside them, as controls, logistic regression without an intercept and the "
+            "mean of labelled h, which is the circuit at μ = 0; for reference label spreading "
+            "(offline, on the points themselves). Bottom: error on test points of the circuit and "
+            "of a linear SVM with Laplacian penalty trained on all points so far, with and, as a "
+            "control, without an intercept. Mean and standard deviation over the reported "
             "repeats."
         ),
         of_first="Roll and sheets",
@@ -137,37 +171,100 @@ KINDS = {
         merged=True,
         experiments=("square-balance",),
         panels=(
-            "Left and centre: points coloured by predicted label with Laplacian regularisation and "
-            "by the circuit, labelled points with arrows, and the cut that treats both alike "
-            "(dashed). Right: share of points in the larger predicted class over repeats, with "
-            "means (dotted)."
+            "Top: points coloured by predicted label with Laplacian regularisation, by the circuit "
+            "and by the minimum of the circuit's own objective over all points, labelled points "
+            "with arrows, and the cut that treats both alike (dashed). Bottom: share of points in "
+            "the larger predicted class over repeats, with means (dotted): with the labels first, "
+            "with the labels after some of the points, and at the minimum of the objective."
         ),
         of_first="Squares",
     ),
     "diffusion": Kind(
         "Diffusion of labels over tiles",
         "figures.diffusion:figure",
-        (("measured", "predicted", "moment", "readout_y"),),
+        (("measured", "predicted", "moment", "readout_y", "same_sign", "critical_mu"),),
         merged=True,
         experiments=("label-diffusion",),
         panels=(
             "Left: mean change of every readout weight, measured with the label channel silent, "
             "against the prediction μ S w − w, with S = E(h hᵀ), at several moments after two "
-            "labels; all repeats. Right: the readout over time on the two-moons stream with clip "
-            "and with tanh."
+            "labels; all repeats. Centre: the readout over time on the two-moons stream with clip "
+            "and with tanh. Right: share of unlabelled points that both answer with the same sign, "
+            "on two moons, the coarse chessboard and the square, against the gain; mean and "
+            "standard error over repeats, critical gains dotted."
         ),
-        of_first="Readouts",
+        of_first="Readouts over time",
+    ),
+    "objective": Kind(
+        "What outputs keep of the similarity of inputs",
+        "figures.similarity:figure",
+        (
+            (
+                *("growth", "ratio", "measure_value", "overlap_curve", "similarity", "time"),
+                *("pair_similarity", "pair_output"),
+            ),
+        ),
+        merged=True,
+        experiments=("tiling-objective",),
+        panels=(
+            "Top: scalar products of the outputs of two points against those of the inputs, in "
+            "units in which a point with itself is 1 and the threshold α is 0; grey dots are pairs "
+            "of points after learning, lines are means over all pairs and repeats of the circuit, "
+            "of the best outputs found offline and of random rectified projections, and the thin "
+            "line is what Eq. (1) strives for up to a factor. Bottom left: objective of Eq. (1) "
+            "relative to the best found offline, as the stream grows (mean and standard deviation "
+            "over repeats); dotted, tiles that were placed and never learned. Bottom right: share "
+            "of pairs below the threshold whose outputs are orthogonal, of all and of those one to "
+            "1.4 tile radii apart."
+        ),
+        of_first="Pairs",
+    ),
+    "linear": Kind(
+        "After the tiling, classes are linear",
+        "figures.linear:figure",
+        (
+            (
+                *(f"{name}_error" for name in LINEAR_FEATURES),
+                *("linear_answer", "test_unrolled", "overlaps", "tile_place"),
+            ),
+        ),
+        merged=True,
+        experiments=("linear-tiles",),
+        panels=(
+            "Top: answers of a linear classifier that learned from all labels, on test points of "
+            "the unrolled sheet, from the points themselves and from the outputs of the tiles. "
+            "Bottom left: its error on test points by what it reads (mean and standard deviation "
+            "over the reported repeats; dotted line: guessing). Bottom right: tiles where they "
+            "lie on the sheet, joined where their outputs overlap."
+        ),
+        of_first="Answers and tiles",
+    ),
+    "change": Kind(
+        "Labels that change in the middle of the stream",
+        "figures.change:figure",
+        (("printed_error", "constant_error", "time", "change_at", "decided_at"),),
+        merged=True,
+        experiments=("label-change",),
+        panels=(
+            "Left: error on the unlabelled points of a window of the stream, with the rate of the "
+            "readout as printed and with a constant one, at the gain chosen on other repeats; from "
+            "the dashed line on all classes are exchanged, at the dotted line it is decided "
+            "whether the readout has adapted. Mean and standard deviation over the reported "
+            "repeats; thin lines are one repeat. Right: the error at the dotted line by gain, with "
+            "and without the change. Horizontal dotted line: guessing."
+        ),
+        of_first="Thin lines",
     ),
     "supervision": Kind(
         "Semi- against fully supervised on chessboards",
         "figures.boards:figure_supervision",
-        (("circuit_error", "logistic_error", "spreading_error"),),
+        (SUPERVISION,),
         merged=True,
     ),
     "stream": Kind(
         "Online against offline on chessboards",
         "figures.boards:figure_stream",
-        (("online_error", "offline_error"),),
+        (STREAM,),
         merged=True,
     ),
     "boards": Kind(

@@ -76,6 +76,33 @@ def tile_order(
     return np.argsort(middles[:, axis], kind="stable")
 
 
+def masses(h: ArrayLike, classes: ArrayLike) -> FloatArray:
+    """Summed outputs of every tile on the points of either class, (2, m): of -1, then of +1."""
+    outputs, known = as_floats(h, "h"), as_floats(classes, "classes")
+    if outputs.ndim != 2 or known.shape != outputs.shape[:1]:
+        raise InputError(
+            f"h must be (T, m) and classes (T,), got {outputs.shape} and {known.shape}"
+        )
+    return np.stack([outputs[known == label].sum(axis=0) for label in (-1, 1)])
+
+
+def purity(h: ArrayLike, classes: ArrayLike) -> FloatArray:
+    """Share of each tile's output that falls on the class it has most on; NaN without output."""
+    mass = masses(h, classes)
+    total = mass.sum(axis=0)
+    known = total > 0
+    shares: FloatArray = np.full(total.shape, np.nan)
+    shares[known] = mass.max(axis=0)[known] / total[known]
+    return shares
+
+
+def tile_classes(h: ArrayLike, classes: ArrayLike) -> FloatArray:
+    """The class (-1 or +1) on whose points each tile has most of its output; 0 without output."""
+    negative, positive = masses(h, classes)
+    result: FloatArray = np.sign(positive - negative)
+    return result
+
+
 def diffusion_slopes(result: xr.Dataset) -> FloatArray:
     """Slope of the measured on the predicted change of w, through the origin, in every repeat."""
     shape = (result.sizes.get("repeat", 1), -1)

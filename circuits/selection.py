@@ -61,11 +61,13 @@ def _those(merged: xr.Dataset, wanted: Any) -> xr.Dataset:
 def chosen_values(merged: xr.Dataset, name: str, grid: str) -> xr.DataArray:
     """The value of the hyperparameter ``grid`` with the least error ``name``, for every board and
     number of labels: the mean over time and over the repeats kept for choosing."""
-    error = selection(merged)[name]
+    error = selection(merged[[name]])[name]
     averaged = [dim for dim in error.dims if dim not in ("board", "n_labels", grid)]
     return error.mean(averaged).idxmin(grid)
 
 
-def chosen_errors(merged: xr.Dataset, name: str, grid: str) -> xr.DataArray:
-    """The errors ``name`` of the reported repeats at the values of ``grid`` chosen on others."""
-    return reported(merged)[name].sel({grid: chosen_values(merged, name, grid)})
+def chosen_errors(merged: xr.Dataset, name: str, grid: str | None) -> xr.DataArray:
+    """The errors ``name`` of the reported repeats at the values of ``grid`` chosen on others; a
+    method without a grid has nothing to choose."""
+    errors = reported(merged[[name]])[name]
+    return errors.sel({grid: chosen_values(merged, name, grid)}) if grid else errors

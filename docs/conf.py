@@ -11,7 +11,7 @@ version = release = metadata.version("manifold-circuit")
 extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "sphinx.ext.viewcode"]
 # The first is what pages of the reference are made as.
 source_suffix = {".rst": "restructuredtext", ".md": "myst-nb", ".ipynb": "myst-nb"}
-exclude_patterns = ["templates"]
+exclude_patterns = ["measured", "templates"]
 templates_path = ["templates"]
 
 # Names in single backquotes are code, in the docstrings as in the pages.

@@ -24,7 +24,8 @@ class OnlineLogistic:
 
         w <- w + eta z sigma(-z s) h,      bias <- bias + eta z sigma(-z s),
 
-    with sigma the logistic function and w = 0, bias = 0 at the start.
+    with sigma the logistic function and w = 0, bias = 0 at the start; without an intercept the bias
+    stays 0.
 
     Parameters
     ----------
@@ -33,9 +34,11 @@ class OnlineLogistic:
     rates
         eta, constant, one per classifier. All r classifiers run side by side, each with its own
         column of labels.
+    intercept
+        Whether there is a bias.
     """
 
-    def __init__(self, n_tiles: int, rates: ArrayLike) -> None:
+    def __init__(self, n_tiles: int, rates: ArrayLike, *, intercept: bool = True) -> None:
         n_tiles = as_count(n_tiles, "n_tiles", least=1)
         self.rates: FloatArray = np.array(as_floats(rates, "rates"), ndmin=1)
         allowed = np.isfinite(self.rates) & (self.rates >= 0)
@@ -43,6 +46,7 @@ class OnlineLogistic:
             raise ParameterError(f"rates must be finite and at least 0, got {shown(rates)}")
         self.w: FloatArray = np.zeros((self.rates.size, n_tiles))
         self.bias: FloatArray = np.zeros(self.rates.size)
+        self.intercept = intercept
 
     def run(self, h: ArrayLike, labels: ArrayLike | None) -> FloatArray:
         """Learn from a stream h (T, m); return each point's scores before its update, (T, r).
@@ -59,7 +63,8 @@ class OnlineLogistic:
             scores[start : t + 1] = self._score(rows[start : t + 1])
             step = self.rates * z[t] * expit(-z[t] * scores[t])
             self.w += np.outer(step, rows[t])
-            self.bias += step
+            if self.intercept:
+                self.bias += step
             start = t + 1
         scores[start:] = self._score(rows[start:])
         return scores
@@ -72,6 +77,21 @@ class OnlineLogistic:
         return rows @ self.w.T + self.bias
 
 
+def hebbian_mean(h: ArrayLike, labels: ArrayLike) -> FloatArray:
+    """Scores (T, r) of a stream h (T, m) by a readout that learns from labelled points alone.
+
+    When point t (from 0) arrives, it is scored by w.h_t with w = sum_{s<t} z_s h_s / t: what the
+    circuit's readout is at mu = 0, where y = z and unlabelled points leave no trace.
+    """
+    rows = _as_outputs(h)
+    z = as_labels(labels, len(rows), np.shape(labels)[1] if np.ndim(labels) == 2 else 1)
+    when, given = np.arange(len(rows)), np.flatnonzero(z.any(axis=1))
+    earlier = when[:, None] > given
+    scores: FloatArray = (rows @ rows[given].T * earlier) @ z[given]
+    scores /= np.maximum(when, 1)[:, None]
+    return scores
+
+
 def graph_laplacian(h: ArrayLike) -> FloatArray:
     """L = diag(S 1) - S with S = sum_t h_t h_t^T / T, the graph of overlaps between tiles.
 
@@ -80,6 +100,19 @@ def graph_laplacian(h: ArrayLike) -> FloatArray:
     rows = _as_outputs(h)
     S = rows.T @ rows / len(rows)
     return np.diag(S.sum(axis=1)) - S
+
+
+def label_laplacian(h: ArrayLike) -> FloatArray:
+    """H^T L H with L = (diag(A 1) - A) / T^2 and A = H H^T, the graph of overlaps between points.
+
+    Then sum_st (f_s - f_t)^2 A_st / T^2 = 2 w^T (H^T L H) w for the labels f = H w (+ b) that w
+    gives to all points: the smoothness of labels, in the place of that of weights.
+    """
+    rows = _as_outputs(h)
+    sums = rows @ rows.sum(axis=0)
+    overlaps = rows.T @ rows
+    penalty: FloatArray = rows.T @ (sums[:, None] * rows) - overlaps @ overlaps
+    return penalty / len(rows) ** 2
 
 
 class LaplacianSVM:
@@ -98,25 +131,33 @@ class LaplacianSVM:
     and b = 0 is: the prediction is constant. Where an interval of b is optimal (no support vector
     on the margin) b is its middle.
 
+    Without an intercept b = 0. Its solver is the same: every labelled point is given once more, as
+    -g_t with the label -z_t, and each at half the C. That leaves the sum as it is where b = 0, and
+    b = 0 is optimal, because (v, -b) is worth as much as (v, b).
+
     Parameters
     ----------
     lam
         Weight of |w|^2, above 0: L alone leaves w free along (1, ..., 1).
     mu
         Weight of the Laplacian penalty.
+    intercept
+        Whether there is a b.
     """
 
     w: FloatArray
     b: float
 
-    def __init__(self, lam: float, mu: float) -> None:
+    def __init__(self, lam: float, mu: float, *, intercept: bool = True) -> None:
         self.lam = as_number(lam, "lam", above=0)
         self.mu = as_number(mu, "mu", least=0)
+        self.intercept = intercept
 
     def fit(self, h: ArrayLike, labels: ArrayLike, laplacian: FloatArray | None = None) -> Self:
         """Learn from all outputs h (T, m) seen so far and labels (T,) of -1, +1, or 0 if silent.
 
-        ``laplacian`` is ``graph_laplacian(h)``, for those who fit many machines to one h.
+        ``laplacian`` is ``graph_laplacian(h)``, for those who fit many machines to one h; then the
+        labelled points alone will do for h. Another penalty on w may be given instead.
         """
         rows = _as_outputs(h)
         if rows.min() < 0:
@@ -126,8 +167,10 @@ class LaplacianSVM:
         labelled = z != 0
         self.w = np.zeros(rows.shape[1])
         self.b = 0.0
-        if np.unique(z[labelled]).size < 2:
-            self.b = float(z[labelled][0]) if labelled.any() else 0.0
+        if not labelled.any():
+            return self
+        if self.intercept and np.unique(z[labelled]).size < 2:
+            self.b = float(z[labelled][0])
             return self
         L = graph_laplacian(rows) if laplacian is None else as_floats(laplacian, "laplacian")
         m = rows.shape[1]
@@ -141,9 +184,13 @@ class LaplacianSVM:
                 "give a larger lam or a smaller mu"
             ) from None
         g = solve_triangular(R, rows[labelled].T, trans="T").T
-        machine = _solve(g, z[labelled])
+        if self.intercept:
+            machine = _solve(g, z[labelled], 0.5)
+            self.b = float(machine.intercept_[0])
+        else:
+            mirrored = np.concatenate([z[labelled], -z[labelled]])
+            machine = _solve(np.concatenate([g, -g]), mirrored, 0.25)
         self.w = solve_triangular(R, machine.coef_[0])
-        self.b = float(machine.intercept_[0])
         return self
 
     def decision(self, h: ArrayLike) -> FloatArray:
@@ -233,19 +280,22 @@ def _transduce(model: Any, points: ArrayLike, labels: ArrayLike) -> Transduction
     return Transduction(scores, model.n_iter_ < model.max_iter, model.n_iter_)
 
 
-def _solve(g: FloatArray, z: FloatArray) -> Any:
+def _solve(g: FloatArray, z: FloatArray, C: float) -> Any:
     """Fit a standard machine, as exactly as its solver can.
 
     scikit-learn's default tolerance of 1e-3 is visible in w, and 1e-6 costs little. But now and
     then (labelled points that no tile covers are all at g = 0) rounding keeps the solver from ever
     reaching it, and it would go round for ever; a wider tolerance is then the best there is.
     """
+    from sklearn import config_context
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.svm import SVC
 
     for tolerance in (1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1):
-        machine = SVC(C=0.5, kernel="linear", tol=tolerance, max_iter=100_000)
-        with warnings.catch_warnings():
+        machine = SVC(C=C, kernel="linear", tol=tolerance, max_iter=100_000)
+        # What is given here is known to be in order, and looking takes as long as solving.
+        unchecked = config_context(assume_finite=True, skip_parameter_validation=True)
+        with unchecked, warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             machine.fit(g, z)
         if machine.fit_status_ == 0:

@@ -1,6 +1,7 @@
 """Put the numbers of full runs into the documentation: ``python -m simulations.readme``.
 
-The pages mark where they go; nobody copies numbers by hand.
+What full runs measured is kept in ``docs/measured``; the pages mark where their tables go, and
+nobody copies numbers by hand. ``--check`` changes nothing and fails where a page says otherwise.
 """
 
 from __future__ import annotations
@@ -13,7 +14,19 @@ from pathlib import Path
 from circuits import files
 from circuits.errors import CircuitError, InputError
 from simulations.bench import table
-from simulations.experiments.claim import load_claims, long_table, short_table
+from simulations.experiments.claim import load_claims, long_form, short_table
+from simulations.power import in_sentences
+
+MEASURED = Path("docs/measured")
+"""What the tables are made from."""
+
+SOURCES = {
+    "claims.json": Path("results/reproduce"),
+    "power.json": Path("results/pilot"),
+    "bench.json": Path("results/bench"),
+    "soak.md": Path("results/soak"),
+}
+"""Where full runs leave it."""
 
 Insertion = tuple[Path, str, str]
 """A file, the name of the marks in it, and what is to stand between them."""
@@ -29,8 +42,8 @@ def insert(text: str, name: str, content: str) -> str:
     return f"{head}{start}\n{content.strip()}\n{end}{tail}"
 
 
-def update(insertions: Iterable[Insertion]) -> None:
-    """Insert contents into files; all of them, or none if a file or a mark is missing."""
+def updated(insertions: Iterable[Insertion]) -> dict[Path, str]:
+    """The texts of files with contents inserted; an error if a file or a mark is missing."""
     texts: dict[Path, str] = {}
     for path, name, content in insertions:
         if not path.exists():
@@ -40,39 +53,64 @@ def update(insertions: Iterable[Insertion]) -> None:
             texts[path] = insert(text, name, content)
         except InputError as error:
             raise InputError(f"{path}: {error}") from None
-    for path, text in texts.items():
-        files.write(path, text)
+    return texts
 
 
-def measured(reproduced: Path, benchmarked: Path, soaked: Path) -> list[Insertion]:
-    """The tables of full runs, of those that are there: short for README, long for the pages
-    behind it."""
-    found: list[Insertion] = []
-    path = reproduced / "claims.json"
+def take_over(sources: dict[str, Path], measured: Path) -> list[Path]:
+    """Copy what full runs left, as far as it is there."""
+    return [
+        files.write(measured / name, (folder / name).read_text(encoding="utf-8"))
+        for name, folder in sources.items()
+        if (folder / name).exists()
+    ]
+
+
+def tables(measured: Path) -> list[Insertion]:
+    """The tables of what was measured: short for README, long for the pages behind it."""
+    path = measured
     try:
-        if path.exists():
-            claims = load_claims(path)
-            found.append((Path("README.md"), "claims", short_table(claims)))
-            found.append((Path("docs/results.md"), "claims", long_table(claims)))
-        path = benchmarked / "bench.json"
-        if path.exists():
-            times = table(json.loads(path.read_text(encoding="utf-8")))
-            found.append((Path("docs/speed.md"), "bench", f"```\n{times}\n```"))
-        path = soaked / "soak.md"
-        if path.exists():
-            trials = path.read_text(encoding="utf-8")
-            found += [(Path(page), "soak", trials) for page in ("README.md", "docs/faults.md")]
+        path = measured / "power.json"
+        power = in_sentences(json.loads(path.read_text(encoding="utf-8")))
+        path = measured / "claims.json"
+        claims = load_claims(path)
+        short, long = short_table(claims), long_form(claims, power)
+        path = measured / "bench.json"
+        times = table(json.loads(path.read_text(encoding="utf-8")))
+        path = measured / "soak.md"
+        trials = path.read_text(encoding="utf-8")
     except Exception as error:  # whatever a file of any content makes a table raise
         raise InputError(f"{path} holds no such table ({type(error).__name__}: {error})") from error
-    if not found:
-        raise InputError(f"there are no results in {reproduced}, {benchmarked} or {soaked}")
-    return found
+    return [
+        (Path("README.md"), "claims", short),
+        (Path("docs/claims.md"), "claims", long),
+        (Path("docs/speed.md"), "bench", f"```\n{times}\n```"),
+        (Path("README.md"), "soak", trials),
+        (Path("docs/faults.md"), "soak", trials),
+    ]
+
+
+def differing(texts: dict[Path, str]) -> list[Path]:
+    """Files that hold something else."""
+    return [path for path, text in texts.items() if path.read_text(encoding="utf-8") != text]
+
+
+def main(arguments: list[str]) -> None:
+    """Take over what was measured and write the tables, or check them."""
+    if unknown := set(arguments) - {"--check"}:
+        raise InputError(f"the only option is --check, got {' '.join(sorted(unknown))}")
+    if arguments:
+        if wrong := differing(updated(tables(MEASURED))):
+            names = ", ".join(map(str, wrong))
+            raise InputError(f"{names}: not what {MEASURED} says; run python -m simulations.readme")
+        return
+    written = take_over(SOURCES, MEASURED)
+    texts = updated(tables(MEASURED))
+    written += [files.write(path, texts[path]) for path in differing(texts)]
+    print("\n".join(f"wrote {path}" for path in written) or "nothing has changed")
 
 
 if __name__ == "__main__":
-    folders = [Path("results") / name for name in ("reproduce", "bench", "soak")]
-    given = [Path(argument) for argument in sys.argv[1:]]
     try:
-        update(measured(*given, *folders[len(given) :]))
+        main(sys.argv[1:])
     except CircuitError as error:
         sys.exit(f"{error}")

@@ -8,7 +8,7 @@ from pathlib import Path
 from circuits import files
 from simulations import sweep
 from simulations.experiments import EXPERIMENTS, get_experiment
-from simulations.experiments.claim import Claim, save_claims
+from simulations.experiments.claim import Claim, save_claims, tally
 
 
 def run_all(
@@ -27,6 +27,8 @@ def run_all(
         times[name] = time.perf_counter() - started
         claims += found
         print("\n".join(claim.line() for claim in found))
+    few = ": few repeats decide little, without --quick there are more" if quick else ""
+    print(f"{tally(claims)}{few}")
     # Drawing imports matplotlib; the results are safe by now.
     from analysis.figures import save_all
 

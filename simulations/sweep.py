@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
+from threadpoolctl import threadpool_limits
 from tqdm import tqdm
 
 from circuits import CircuitParameters, files, results
@@ -75,7 +76,9 @@ def run_job(job: Job, report: Report = lambda word: None) -> xr.Dataset:
     """Compute one repeat."""
     config = config_from(job.config)
     started = time.perf_counter()
-    with warnings.catch_warnings():
+    # Repeats run side by side, and on matrices this small the threads of a BLAS cost more in
+    # waiting for each other than they save.
+    with threadpool_limits(1), warnings.catch_warnings():
         # They are counted in the result, where tables show them; forty warnings would not help.
         warnings.simplefilter("ignore", UnsettledWarning)
         warnings.simplefilter("ignore", LostLabelWarning)

@@ -13,24 +13,30 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.gridspec import SubplotSpec
-from matplotlib.ticker import MaxNLocator, PercentFormatter
+from matplotlib.ticker import LogLocator, MaxNLocator, PercentFormatter, ScalarFormatter
 from mpl_toolkits.mplot3d.axes3d import Axes3D  # type: ignore[import-untyped]
 
-from analysis.style import LOWER, UPPER, figure_style, whole_numbers
+from analysis.style import LOWER, UPPER, figure_style
 from circuits.selection import chosen_errors, first_repeat, reported, with_repeats
 
 CLASSES = {-1: (UPPER, "class −1"), 1: (LOWER, "class +1")}
 
-SUPERVISION = {
+Look = tuple[str | None, str, str, str, str]
+"""What a method chooses (if anything), and the colour, marker, line and name it is drawn with."""
+
+SUPERVISION: dict[str, Look] = {
     "circuit": ("mu", "#0072B2", "o", "-", "circuit (semi-supervised)"),
     "logistic": ("rate", "#D55E00", "s", "--", "logistic (fully supervised)"),
+    "logistic_origin": ("rate", "#E69F00", "D", "-.", "logistic, no intercept"),
+    "hebbian": (None, "#882255", "v", ":", "Hebbian mean of labelled h"),
     "spreading": ("gamma", "#666666", "^", ":", "label spreading (offline)"),
 }
-"""Methods on the unlabelled points of the stream: what each chooses, and how it is drawn."""
+"""Methods on the unlabelled points of the stream; two are controls."""
 
-STREAM = {
+STREAM: dict[str, Look] = {
     "online": ("mu", "#0072B2", "o", "-", "circuit (online)"),
     "offline": ("svm", "#009E73", "D", "--", "Laplacian SVM (offline)"),
+    "offline_origin": ("svm", "#882255", "v", ":", "the same, no intercept"),
 }
 """Methods on test points as the stream goes on."""
 
@@ -77,7 +83,7 @@ def plot_supervision(result: xr.Dataset, ax: Axes | None = None, board: int = 0)
     counts = result["n_labels"].to_numpy()
     for i, name in enumerate(SUPERVISION):
         # Shifted a little, so that bars do not hide each other.
-        shift = 1 + 0.03 * (i - 1)
+        shift = 1 + 0.04 * (i - (len(SUPERVISION) - 1) / 2)
         _draw_errors(ax, result, name, SUPERVISION[name], board, counts * shift)
     ax.set_xscale("log")
     ax.set_xticks(counts, [str(count) for count in counts])
@@ -90,12 +96,14 @@ def plot_stream(result: xr.Dataset, ax: Axes | None = None, board: int = 0) -> A
     """Error on test points against points seen: mean and standard deviation."""
     ax = ax or plt.figure().add_subplot()
     times = result["time"].to_numpy()
-    step = float(np.diff(times).min()) if len(times) > 1 else float(times[0])
     for i, name in enumerate(STREAM):
-        _draw_errors(ax, result, name, STREAM[name], board, times + 0.04 * step * (2 * i - 1))
+        _draw_errors(ax, result, name, STREAM[name], board, times * (1 + 0.04 * (i - 1)))
+    # The first thousand points are of as much interest as all the others.
+    ax.set_xscale("log")
+    ax.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    ax.xaxis.set_major_formatter(ScalarFormatter())
+    ax.minorticks_off()
     ax.set(xlabel="points seen", ylabel="error on test points")
-    whole_numbers(ax.xaxis)
-    ax.set_xlim(0, times[-1] + 0.5 * step)
     return _error_axis(ax)
 
 
@@ -103,7 +111,7 @@ def _draw_errors(
     ax: Axes,
     result: xr.Dataset,
     name: str,
-    look: tuple[str, str, str, str, str],
+    look: Look,
     board: int,
     x: Any,
 ) -> None:
@@ -222,4 +230,5 @@ def _legend(fig: Figure, place: SubplotSpec, source: Axes, title: str, repeats: 
     )
     legend.set_in_layout(False)
     note = f"bars: ± 1 sd of {repeats} repeats\ndotted line: guessing"
-    ax.text(0, 0.36, note, size=8, color="0.35", va="center", transform=ax.transAxes)
+    below = 0.62 - 0.085 * len(source.containers)
+    ax.text(0, below, note, size=8, color="0.35", va="center", transform=ax.transAxes)

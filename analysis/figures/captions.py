@@ -69,6 +69,8 @@ def _choices(*results: xr.Dataset) -> str:
         kept = (merged["seed"] >= selection.SELECTION_SEED).to_numpy()
         own = "" if kept.any() and not kept.all() else " (none were kept: on those reported)"
         for name, (grid, *_) in methods.items():
+            if grid is None:
+                continue
             values = selection.chosen_values(merged, f"{name}_error", grid)
             by_board = [
                 "/".join(_value(value) for value in np.atleast_1d(row.to_numpy()).tolist())

@@ -1,5 +1,6 @@
 """How labels diffuse over tiles: the paper's Eq. (exdiff), E(Δw) = η (μ S w − w). Made from a
-result that holds the ``measured`` and the ``predicted`` mean change of every weight."""
+result that holds the ``measured`` and the ``predicted`` mean change of every weight, and how often
+two readouts have the ``same_sign``."""
 
 from __future__ import annotations
 
@@ -13,11 +14,15 @@ from matplotlib.figure import Figure
 
 from analysis.style import figure_style, whole_numbers
 from circuits.measures import diffusion_slopes
-from circuits.selection import first_repeat
+from circuits.selection import first_repeat, with_repeats
 
 MARKERS = ("o", "s", "^", "D", "v", "P")
 
 READOUTS = {"clip": ("#0072B2", "o"), "tanh": ("#E69F00", "x")}
+
+
+DATA = {"moons": ("#0072B2", "o"), "board": ("#D55E00", "s"), "square": ("#009E73", "^")}
+"""Data sets on which they are compared, and how these are drawn."""
 
 
 def plot_change(result: xr.Dataset, ax: Axes | None = None) -> Axes:
@@ -89,6 +94,44 @@ def plot_readouts(result: xr.Dataset, ax: Axes | None = None) -> Axes:
     return ax
 
 
+def plot_agreement(result: xr.Dataset, ax: Axes | None = None) -> Axes:
+    """Share of points that clip and tanh answer with the same sign, against the gain: mean and
+    standard error over repeats; dotted, the gains above which labels carry."""
+    ax = ax or plt.figure().add_subplot()
+    same, critical = (with_repeats(result)[name] for name in ("same_sign", "critical_mu"))
+    # "used" stands for the gain of another experiment, which is a number of the others.
+    gains = [gain for gain in same["gain"].to_numpy() if gain != "used"]
+    mu = np.array([float(gain) for gain in gains])
+    for i, (name, (color, marker)) in enumerate(DATA.items()):
+        one = same.sel(data=name, gain=gains)
+        # Side by side, so that one does not hide the other.
+        ax.errorbar(
+            mu * 1.06 ** (i - 1),
+            one.mean("repeat").to_numpy(),
+            # Of a single repeat it is not known, and drawn as none.
+            one.std("repeat").to_numpy() / np.sqrt(max(one.sizes["repeat"] - 1, 1)),
+            color=color,
+            marker=marker,
+            ms=4.5,
+            lw=1.2,
+            elinewidth=0.8,
+            capsize=2,
+            label=name,
+        )
+        ax.axvline(critical.sel(data=name).mean().item(), color=color, lw=1, ls=":", zorder=0)
+    ax.set(
+        xscale="log", xlabel="gain μ of the readout", ylabel="share of points with the same sign"
+    )
+    ax.legend(
+        title="dotted: critical gain",
+        title_fontsize=8,
+        loc="upper center",
+        bbox_to_anchor=(0.5, -0.14),
+        ncols=3,
+    )
+    return ax
+
+
 def _draw_readouts(ax: Axes, y: xr.DataArray, size: float) -> None:
     time = y["presentation"].to_numpy()
     for kind, (color, marker) in READOUTS.items():
@@ -100,10 +143,11 @@ def _draw_readouts(ax: Axes, y: xr.DataArray, size: float) -> None:
 
 
 def figure(result: xr.Dataset) -> Figure:
-    """The equation, and clip against tanh."""
+    """The equation, and clip against tanh over time and over gains."""
     with figure_style():
-        fig = plt.figure(figsize=(9.5, 4.3))
-        axes = fig.subplot_mosaic("ab", width_ratios=(1, 1.15))
+        fig = plt.figure(figsize=(13.5, 4.4))
+        axes = fig.subplot_mosaic("abc", width_ratios=(1, 1.15, 0.95))
         plot_change(result, axes["a"]).set_title("Mean change of w: measured, predicted")
         plot_readouts(result, axes["b"]).set_title("Readout by clip and by tanh")
+        plot_agreement(result, axes["c"]).set_title("Same answer by clip and tanh")
     return fig

@@ -1,5 +1,5 @@
 """The paper's Fig. 4: two labels share a square. Made from a result that holds ``score``, the
-prediction for every silent point by either approach, and ``majority``."""
+prediction for every silent point by every approach, and ``majority``."""
 
 from __future__ import annotations
 
@@ -15,11 +15,19 @@ from matplotlib.figure import Figure
 from analysis.style import LABEL, LOWER, UPPER, figure_style, whole_numbers
 from circuits.selection import first_repeat
 
-APPROACHES = {
+METHODS = {
     "laplacian": ("Laplacian (offline)", "#009E73", "///"),
     "circuit": ("circuit (online)", "#0072B2", ""),
 }
-"""What each is called and how it is drawn."""
+CUT = {"minimum cut": ("minimum of the circuit's objective (offline)", "#CC79A7", "...")}
+"""What each approach is called and how it is drawn."""
+
+PANELS = {
+    "labels first": METHODS,
+    "labels late": {f"{name}, late": look for name, look in METHODS.items()},
+    "minimum cut": CUT,
+}
+"""Approaches whose histograms are drawn together."""
 
 BIN = 0.05
 """Width of the histogram's bins."""
@@ -73,60 +81,65 @@ def _inset(result: xr.Dataset) -> float:
     return float(json.loads(result.attrs["config"])["settings"]["inset"])
 
 
-def plot_imbalance(result: xr.Dataset, ax: Axes | None = None) -> Axes:
-    """In how many repeats the larger class had which share of the points."""
+def plot_imbalance(result: xr.Dataset, ax: Axes | None = None, panel: str = "labels first") -> Axes:
+    """In how many repeats the larger class had which share of the points, for the approaches of
+    one of `PANELS`."""
     ax = ax or plt.figure().add_subplot()
-    majority = result["majority"]
+    majority, approaches = result["majority"], PANELS[panel]
     # Undecided points belong to neither class: the larger one may then have less than half.
     lowest = min(0.5, BIN * np.floor(float(majority.min()) / BIN))
     edges = lowest + BIN * np.arange(round((1 - lowest) / BIN) + 1)
     # A share of exactly 1, or one that rounding puts past an edge, belongs to the last bin.
     values = {
         name: np.clip(np.atleast_1d(majority.sel(approach=name).to_numpy()), edges[0], edges[-1])
-        for name in APPROACHES
+        for name in approaches
     }
-    width = 0.42 * BIN
-    for side, (name, (label, color, hatch)) in zip((-0.5, 0.5), APPROACHES.items(), strict=True):
+    width = 0.84 * BIN / len(approaches)
+    for i, (name, (label, color, hatch)) in enumerate(approaches.items()):
         counts, _ = np.histogram(values[name], edges)
-        middle = edges[:-1] + BIN / 2 + side * width
+        middle = edges[:-1] + BIN / 2 + (i - (len(approaches) - 1) / 2) * width
         ax.bar(middle, counts, width, color=color, hatch=hatch, ec="white", lw=0.5, label=label)
-    n = len(values["circuit"])
-    for name, (_, color, _) in APPROACHES.items():
         ax.axvline(values[name].mean(), color=color, lw=1.2, ls=":", zorder=0)
     ax.set(
         xlabel="share of points in the larger class",
-        ylabel=f"runs (of {n})",
+        ylabel=f"runs (of {majority.sizes.get('repeat', 1)})",
         xlim=(edges[0], edges[-1]),
     )
     whole_numbers(ax.yaxis)
-    ax.legend(
-        title="dotted: means",
-        title_fontsize=8,
-        loc="upper center",
-        bbox_to_anchor=(0.5, -0.16),
-        ncols=2,
-    )
     return ax
 
 
 def figure(result: xr.Dataset) -> Figure:
-    """Both solutions of the first repeat, and the histogram over repeats."""
+    """The solutions of the first repeat; below, the histograms over repeats: with the labels
+    first, as in the paper, and the controls."""
     with figure_style():
-        fig = plt.figure(figsize=(11, 3.9))
-        axes = fig.subplot_mosaic("abc", width_ratios=(1, 1, 1.15))
-        plot_solution(result, axes["a"], "laplacian").set_title("Laplacian regularisation, offline")
-        plot_solution(result, axes["b"], "circuit").set_title("Circuit, online")
-        axes["b"].set_ylabel("")
-        plot_imbalance(result, axes["c"]).set_title("Imbalance over runs")
+        fig = plt.figure(figsize=(11, 7.9))
+        axes = fig.subplot_mosaic("abc;def", height_ratios=(1.35, 1))
+        for place, approach, title in (
+            ("a", "laplacian", "Laplacian regularisation, offline"),
+            ("b", "circuit", "Circuit, online"),
+            ("c", "minimum cut", "Minimum of the circuit's objective"),
+        ):
+            plot_solution(result, axes[place], approach).set_title(title)
+        for place, panel, title in (
+            ("d", "labels first", "Imbalance, labels first"),
+            ("e", "labels late", "Control: labels late"),
+            ("f", "minimum cut", "Control: minimum of the objective"),
+        ):
+            plot_imbalance(result, axes[place], panel).set_title(title)
+        for place in "bcef":
+            axes[place].set_ylabel("")
         handles: dict[str, Artist] = {}
-        for name in "ab":
-            for handle, label in zip(*axes[name].get_legend_handles_labels(), strict=True):
+        for place in "abcdf":
+            for handle, label in zip(*axes[place].get_legend_handles_labels(), strict=True):
                 handles.setdefault(label, handle)
         fig.legend(
             list(handles.values()),
             list(handles),
-            loc="outside lower left",
-            ncols=len(handles),
+            title="dotted: means",
+            title_fontsize=8,
+            loc="outside lower center",
+            ncols=4,
             markerscale=2,
         )
     return fig

@@ -22,6 +22,9 @@ CLAIM_COLUMNS = {
 }
 
 
+LONG_COLUMNS = {"statistic": "Decided by", "figure": "Found here", "control": "Control"}
+"""What stands below the table where claims have a short figure."""
+
 MOST_OF_A_CLAIM = 10_000
 """Letters of a cell; figures by board and number of labels take a thousand."""
 
@@ -31,13 +34,13 @@ class Verdict(StrEnum):
 
     HOLDS = "✓ holds"
     FAILS = "✗ does not hold"
-    OPEN = "– not decided at this size"
+    OPEN = "– not decided"
 
 
 COUNTED = {
     Verdict.HOLDS: ("holds", "hold"),
     Verdict.FAILS: ("does not hold", "do not hold"),
-    Verdict.OPEN: ("is not decided at this size", "are not decided at this size"),
+    Verdict.OPEN: ("is not decided", "are not decided"),
 }
 """What one claim does, and what several do."""
 
@@ -69,17 +72,19 @@ def _plural(count: int, noun: str) -> str:
 
 def claims_table(claims: Sequence[Claim]) -> tuple[str, Table, Table | None]:
     """How many claims hold, in a sentence; each with its verdict; and, where claims have a short
-    figure as well, the long ones."""
+    figure as well, the long ones with what decides and the control."""
     long = None
+    claims = [_worded(claim) for claim in claims]
     if all(claim.get("short") for claim in claims):
-        names = ("experiment", "claim", "figure")
-        figures = (tuple(_claim_cell(claim.get(name)) for name in names) for claim in claims)
-        long = Table("All figures", ("Experiment", "Claim", "Found here"), tuple(figures))
+        names = {"experiment": "Experiment", "claim": "Claim", **LONG_COLUMNS}
+        used = {n: heading for n, heading in names.items() if any(c.get(n) for c in claims)}
+        figures = (tuple(_claim_cell(claim.get(name)) for name in used) for claim in claims)
+        long = Table("All figures", tuple(used.values()), tuple(figures))
         claims = [
             {
                 "figure" if name == "short" else name: claim[name]
                 for name in claim
-                if name != "figure"
+                if name not in LONG_COLUMNS
             }
             for claim in claims
         ]
@@ -105,6 +110,14 @@ def claims_table(claims: Sequence[Claim]) -> tuple[str, Table, Table | None]:
     sentence = f"Of {_plural(len(claims), 'claim')}, {text}."
     table = Table("Claims of the paper", ("Verdict", *columns.values()), tuple(rows))
     return sentence, table, long
+
+
+def _worded(claim: Claim) -> Claim:
+    """A claim without the flag, which is said in words where it is set."""
+    rest = {name: value for name, value in claim.items() if name != "constructed"}
+    if claim.get("constructed") is True:
+        rest["claim"] = f"{in_short(claim.get('claim', ''))} (by construction)"
+    return rest
 
 
 def _verdict(holds: Any) -> Verdict:

@@ -40,6 +40,17 @@ EXPERIMENTS = {
     "label-diffusion": Entry(
         "label_diffusion.LabelDiffusion", "Eq. for E(Δw)", "Labels diffuse over overlapping tiles"
     ),
+    "tiling-objective": Entry(
+        "tiling_objective.TilingObjective",
+        "Eq. (1)",
+        "Outputs keep what inputs share, near the optimum of the objective",
+    ),
+    "linear-tiles": Entry(
+        "linear_tiles.LinearTiles", "Section 4", "After the tiling, classes are linear"
+    ),
+    "label-change": Entry(
+        "label_change.LabelChange", "Sections 1, 4", "Labels change in the middle of the stream"
+    ),
 }
 
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from circuits import files
 
-UNDECIDED = "not decided at this size"
+Power = Mapping[str, Mapping[str, str]]
+"""By experiment and claim: how often the registered number of repeats gives which verdict."""
 
 
 @dataclass(frozen=True)
@@ -20,13 +21,25 @@ class Claim:
     claim: str
     paper: str
     """The paper's words."""
+    statistic: str
+    """What is computed and what decides, fixed before the reported seeds were looked at."""
     figure: str
     """Our numbers, with their spread."""
     short: str
-    """The one number that decides."""
+    """The one number that decides, with its standard error or p-value."""
     holds: bool | None
-    """None where the result is too small to decide."""
+    """None where the result does not decide."""
+    control: str = ""
+    """What could have made it false, and what it gave."""
+    constructed: bool = False
+    """Whether it holds by the way the circuit is made, and so says nothing about the data."""
     experiment: str = field(default="")
+
+    @property
+    def verdict(self) -> str:
+        """What became of it, in words."""
+        word = {True: "holds", False: "does not hold", None: "not decided"}[self.holds]
+        return f"{word} (by construction)" if self.constructed and self.holds else word
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values."""
@@ -34,47 +47,63 @@ class Claim:
 
     def line(self) -> str:
         """The claim for a terminal."""
-        verdict = {True: "holds", False: "FAILS", None: "open"}[self.holds]
-        doubt = f" ({UNDECIDED})" if self.holds is None else ""
-        return f"{verdict:<6} {self.claim}{doubt}: {self.figure}"
+        control = f"; control: {self.control}" if self.control else ""
+        return f"{self.verdict}: {self.claim}: {self.figure}{control}"
 
 
-VERDICTS = {True: "yes", False: "**no**", None: UNDECIDED}
-
-
-def long_table(claims: Iterable[Claim]) -> str:
-    """Claims as a Markdown table, with the paper's words and all figures."""
-    header = ("experiment", "claim", "the paper's words", "our figure", "holds")
-    return _markdown(
-        header,
-        (
-            (claim.experiment, claim.claim, f"“{claim.paper}”", claim.figure, VERDICTS[claim.holds])
-            for claim in claims
-        ),
+def tally(claims: Iterable[Claim]) -> str:
+    """How many claims hold, in a sentence."""
+    verdicts = [claim.holds for claim in claims]
+    return (
+        f"of {len(verdicts)} claims {verdicts.count(True)} hold, {verdicts.count(False)} do not "
+        f"hold, {verdicts.count(None)} are not decided"
     )
+
+
+def long_form(claims: Iterable[Claim], power: Power | None = None) -> str:
+    """Claims one after the other in Markdown, with everything there is to say."""
+    lines: list[str] = []
+    experiment = ""
+    for claim in claims:
+        if claim.experiment != experiment:
+            experiment = claim.experiment
+            lines += [f"## {experiment}", ""]
+        known = (power or {}).get(claim.experiment, {}).get(claim.claim, "")
+        parts = {
+            "The paper": f"“{claim.paper}”",
+            "Decided by": claim.statistic,
+            "Power": known,
+            "Found": claim.figure,
+            "Control": claim.control,
+            "Verdict": f"**{claim.verdict}**",
+        }
+        lines += [f"### {claim.claim}", ""]
+        lines += [f"- {name}: {text}" for name, text in parts.items() if text]
+        lines.append("")
+    return "\n".join(lines)
 
 
 def short_table(claims: Iterable[Claim]) -> str:
     """Claims as a Markdown table with one short figure each."""
-    return _markdown(
-        ("experiment", "claim", "our figure", "holds"),
-        ((claim.experiment, claim.claim, claim.short, VERDICTS[claim.holds]) for claim in claims),
+    rows = (
+        (claim.experiment, claim.claim, claim.short, _emphasised(claim.verdict)) for claim in claims
     )
-
-
-def _markdown(header: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
     lines = [
         " | ".join(cell.replace("|", "\\|") for cell in row)
-        for row in (header, ("---",) * len(header), *rows)
+        for row in (("experiment", "claim", "our figure", "verdict"), ("---",) * 4, *rows)
     ]
     return "".join(f"| {line} |\n" for line in lines)
 
 
+def _emphasised(verdict: str) -> str:
+    return verdict if verdict.startswith("holds") else f"**{verdict}**"
+
+
 def save_claims(claims: list[Claim], out: Path) -> list[Path]:
-    """Write claims as JSON and as a Markdown table."""
+    """Write claims as JSON and as Markdown."""
     return [
         files.write(out / "claims.json", to_json(claims, indent=1)),
-        files.write(out / "claims.md", long_table(claims)),
+        files.write(out / "claims.md", long_form(claims)),
     ]
 
 
@@ -85,4 +114,4 @@ def load_claims(path: Path) -> list[Claim]:
 
 def to_json(claims: Iterable[Claim], indent: int | None = None) -> str:
     """Claims as text that goes into files and attributes."""
-    return json.dumps([claim.as_dict() for claim in claims], indent=indent)
+    return json.dumps([claim.as_dict() for claim in claims], indent=indent, ensure_ascii=False)

@@ -28,6 +28,7 @@ from circuits.errors import InputError, ParameterError, shown
 from circuits.lift import FloatArray
 from circuits.selection import SELECTION_SEED, reported
 from simulations.experiments.claim import Claim as Claim
+from simulations.experiments.evidence import Evidence
 
 SOLVERS = ("reference", "exact")
 """The two NumPy solvers, by the names that stand beside those of Brian2's engines."""
@@ -189,18 +190,19 @@ class Experiment(ABC, Generic[OwnSettings]):
             SELECTION_SEED + first + i for i in range(chosen)
         ]
 
-    def decide(self, merged: xr.Dataset, holds: Any, **suffices: int) -> bool | None:
-        """The verdict on a claim, or None where the result is too small for one.
+    def decide(self, merged: xr.Dataset, evidence: Evidence, **suffices: int) -> bool | None:
+        """The verdict on a claim, or None where there is too little for one.
 
-        Claims are decided at the registered size, in repeats and in the settings named by
-        ``size``; ``suffices`` says otherwise for a claim that needs less, or more.
+        Claims are decided at the registered size, in repeats (which have the power that
+        docs/claims.md names) and in the settings named by ``size``; ``suffices`` says otherwise
+        for a claim that needs less.
         """
         registered = {name: self.settings_class.model_fields[name].default for name in self.size}
         needed = {"repeats": self.repeats} | registered | suffices
         settings = json.loads(merged.attrs["config"])["settings"]
         found = settings | {"repeats": reported(merged).sizes["repeat"]}
         large = all(found[name] >= least for name, least in needed.items())
-        return bool(holds) if large else None
+        return evidence.verdict if large else None
 
     @abstractmethod
     def simulate(self, config: Config[OwnSettings], seed: int, report: Report) -> xr.Dataset:

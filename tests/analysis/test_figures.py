@@ -42,9 +42,27 @@ SMALL = {
         "n_tiles": 30,
         "mu_grid": (3, 30),
         "svm_grid": ((0.01, 0.1), (0.01, 1.0)),
+        "labels_grid": ((0.01, 100.0),),
+        "plain_grid": (0.01,),
     },
     "square-balance": {"n_points": 200, "n_tiles": 20, "label_after": 50},
-    "label-diffusion": {"n_tiling": 200, "moments": (0, 20), "n_probe": 100, "n_tiles": 12},
+    "label-diffusion": {
+        "n_tiling": 200,
+        "moments": (0, 20),
+        "n_probe": 100,
+        "n_tiles": 12,
+        "n_points": 200,
+        "mu_grid": (10, 100),
+    },
+    "tiling-objective": {"n_points": 40, "n_stream": 200, "n_starts": 1, "n_tiles": 12},
+    "linear-tiles": {"n_points": 200, "n_test": 80, "n_tiles": 30, "penalty_grid": (0.01, 1)},
+    "label-change": {
+        "n_points": 400,
+        "window": 50,
+        "lag": 100,
+        "n_tiles": 30,
+        "mu_grid": (1, 10),
+    },
 }
 SEEDS = [0, 1]
 CHOOSING = [10_000, 10_001]
@@ -76,7 +94,9 @@ def test_every_figure_is_made_from_files(results, name):
     assert hidden_by_legends(fig) == 0
     for ax in fig.axes:
         if ax.axison and not hasattr(ax, "zaxis") and ax.get_label() != "<colorbar>":
-            assert ax.get_xlabel()
+            # Those above others of the same axis say nothing below them, numbers neither.
+            numbered = ax.xaxis.get_tick_params().get("labelbottom", True)
+            assert ax.get_xlabel() or not numbered
     assert fig.axes
 
 
@@ -131,10 +151,12 @@ def test_two_moons_shows_the_first_repeat(results):
 
 def by_hand(merged, name, grid, board):
     """Mean and spread of the reported repeats at the value that is best on the others."""
-    error = merged[f"{name}_error"].isel(board=board).transpose("repeat", grid, ...).values
+    error = merged[f"{name}_error"].isel(board=board)
+    error = error.expand_dims("only") if grid is None else error
+    error = error.transpose("repeat", grid or "only", ...).values
     choosing = merged["seed"].values >= 10_000
     chosen = error[choosing].mean(axis=0)
-    if name in ("online", "offline"):
+    if name in chessboards.STREAM:
         chosen = chosen.mean(axis=1, keepdims=True)
     best = np.broadcast_to(chosen.argmin(axis=0), error.shape[2:])
     shown = np.stack([error[~choosing][:, value, i] for i, value in enumerate(best)], axis=1)
@@ -194,7 +216,7 @@ def test_boards_are_drawn_by_class(results):
     assert {tuple(color) for color in roll.get_facecolors()} == colors
 
 
-@pytest.mark.parametrize("approach", ["circuit", "laplacian"])
+@pytest.mark.parametrize("approach", ["circuit", "laplacian", "minimum cut"])
 def test_the_square_is_coloured_by_prediction(results, approach):
     merged = load(results, "square-balance")
     ax = square.plot_solution(merged, approach=approach)
@@ -206,15 +228,46 @@ def test_the_square_is_coloured_by_prediction(results, approach):
     assert sorted(tuple(text.xy) for text in ax.texts) == [(0.1, 0.1), (0.9, 0.9)]
 
 
-def test_the_histogram_counts_every_repeat(results):
+@pytest.mark.parametrize(
+    ("panel", "approaches"),
+    [
+        ("labels first", {"laplacian": "Laplacian (offline)", "circuit": "circuit (online)"}),
+        (
+            "labels late",
+            {"laplacian, late": "Laplacian (offline)", "circuit, late": "circuit (online)"},
+        ),
+        ("minimum cut", {"minimum cut": "minimum of the circuit's objective (offline)"}),
+    ],
+)
+def test_the_histogram_counts_every_repeat(results, panel, approaches):
     merged = load(results, "square-balance")
-    ax = square.plot_imbalance(merged)
-    for container, approach in zip(ax.containers, square.APPROACHES, strict=True):
+    ax = square.plot_imbalance(merged, panel=panel)
+    for container, (approach, label) in zip(ax.containers, approaches.items(), strict=True):
+        assert container.get_label() == label
         heights = np.array([bar.get_height() for bar in container])
         assert heights.sum() == len(SEEDS)
         edges = 1 - square.BIN * np.arange(len(heights) + 1)[::-1]
         values = merged["majority"].sel(approach=approach).values
         np.testing.assert_array_equal(heights, np.histogram(values, edges)[0])
+        for i, bar in enumerate(container):
+            assert edges[i] < bar.get_x() < bar.get_x() + bar.get_width() < edges[i + 1]
+    means = [float(merged["majority"].sel(approach=name).mean()) for name in approaches]
+    assert [line.get_xdata()[0] for line in ax.lines] == pytest.approx(means)
+    assert ax.get_ylabel() == "runs (of 2)"
+
+
+def test_the_square_shows_each_approach_once_with_its_controls(results):
+    merged = load(results, "square-balance")
+    axes = square.figure(merged).axes
+    scores = merged["score"].isel(repeat=0)
+    for ax, approach in zip(axes[:3], ("laplacian", "circuit", "minimum cut"), strict=True):
+        shown = {c.get_label(): len(c.get_offsets()) for c in ax.collections}
+        expected = int((scores.sel(approach=approach) > 0).sum())
+        assert shown.get("predicted +1", 0) == expected
+    assert [len(ax.containers) for ax in axes[3:]] == [2, 2, 1]
+    titles = [ax.get_title() for ax in axes]
+    assert ["labels late" in title for title in titles] == [False] * 4 + [True, False]
+    assert ["objective" in title for title in titles] == [False, False, True] * 2
 
 
 def test_the_histogram_has_room_for_undecided_points():
@@ -250,6 +303,23 @@ def test_both_readouts_are_drawn_over_time(results):
             y = merged["readout_y"].sel(readout_kind=collection.get_label()).values[1]
             expected = np.column_stack([np.arange(len(y)), y])
             np.testing.assert_array_equal(offsets(collection), expected)
+
+
+def test_agreement_of_readouts_is_their_mean_over_repeats(results):
+    merged = load(results, "label-diffusion")
+    ax = diffusion.plot_agreement(merged)
+    shown = {one.get_label(): one for one in ax.containers}
+    assert list(shown) == ["moons", "board", "square"]
+    for name, (line, _, (bars,)) in shown.items():
+        one = merged["same_sign"].sel(data=name, gain=["10", "100"]).values
+        np.testing.assert_allclose(line.get_ydata(), one.mean(axis=0))
+        # They stand side by side, within a twentieth of their gain.
+        np.testing.assert_allclose(line.get_xdata(), [10, 100], rtol=0.07)
+        error = one.std(axis=0, ddof=1) / np.sqrt(2)
+        for segment, mean, half in zip(bars.get_segments(), one.mean(axis=0), error, strict=True):
+            np.testing.assert_allclose(segment[:, 1], [mean - half, mean + half], atol=1e-12)
+    critical = [line.get_xdata()[0] for line in ax.lines if line.get_linestyle() == ":"]
+    np.testing.assert_allclose(critical, merged["critical_mu"].mean("repeat"))
 
 
 def test_single_runs_are_drawn_too(results):

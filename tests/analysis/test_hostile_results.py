@@ -22,8 +22,12 @@ from analysis.page import pieces, reading, write_report
 from circuits import ReferenceCircuit, results
 from circuits.errors import CircuitError, InputError, shown_path
 from circuits.files import FileError
+from simulations import sweep
+from simulations.experiments.label_diffusion import DATA
+from simulations.experiments.square_balance import APPROACHES
 from simulations.experiments.two_moons import Settings, annotate, make_stream
 from tests.conftest import small_circuit
+from tests.simulations.small import simulate
 from tests.simulations.test_cli import run as command
 
 pytestmark = [
@@ -49,11 +53,12 @@ def others(moons) -> dict[str, xr.Dataset]:
     rng = np.random.default_rng(0)
     sizes = {
         "repeat": 2, "presentation": 12, "point": 12, "coordinate": 3, "side": 2, "board": 2,
-        "n_labels": 2, "mu": 2, "rate": 2, "gamma": 2, "svm": 2, "time": 3, "approach": 2,
-        "moment": 2, "tile": 6, "readout_kind": 2,
+        "n_labels": 2, "mu": 2, "rate": 2, "gamma": 2, "svm": 2, "time": 3, "approach": 5,
+        "moment": 2, "tile": 6, "readout_kind": 2, "data": 3, "gain": 3,
     }  # fmt: skip
     coords = {name: np.arange(size, dtype=float) for name, size in sizes.items()}
-    coords |= {"approach": ["circuit", "laplacian"], "readout_kind": ["clip", "tanh"]}
+    coords |= {"approach": list(APPROACHES), "readout_kind": ["clip", "tanh"]}
+    coords |= {"data": list(DATA), "gain": ["used", "1", "10"]}
     coords |= {"board": ["0.5", "0.25"], "svm": ["a", "b"], "seed": ("repeat", [0, 1])}
     del coords["repeat"]
 
@@ -66,17 +71,21 @@ def others(moons) -> dict[str, xr.Dataset]:
         kept = {name: value for name, value in coords.items() if name in used}
         return xr.Dataset(data, kept, {**moons.attrs, "inset": 0.1})
 
-    errors = {"circuit": "mu", "logistic": "rate", "spreading": "gamma"}
+    coords["time"] = [250.0, 500.0, 1000.0]
+    errors = {"circuit": ["mu"], "logistic": ["rate"], "spreading": ["gamma"]}
+    errors |= {"logistic_origin": ["rate"], "hebbian": []}
     boards = made(
         points=("presentation", "coordinate"),
         unrolled=("presentation", "side"),
         classes=("board", "presentation"),
-        **{f"{name}_error": ("board", "n_labels", grid) for name, grid in errors.items()},
+        **{f"{name}_error": ("board", "n_labels", *grid) for name, grid in errors.items()},
     )
     return {
         "boards": boards.assign(classes=np.sign(boards["classes"] - 0.5)),
         "stream": made(
-            online_error=("board", "mu", "time"), offline_error=("board", "svm", "time")
+            online_error=("board", "mu", "time"),
+            offline_error=("board", "svm", "time"),
+            offline_origin_error=("board", "svm", "time"),
         ),
         "square": made(
             score=("approach", "point"), points=("point", "coordinate"), majority=("approach",)
@@ -85,13 +94,20 @@ def others(moons) -> dict[str, xr.Dataset]:
             measured=("moment", "tile"),
             predicted=("moment", "tile"),
             readout_y=("readout_kind", "presentation"),
+            same_sign=("data", "gain"),
+            critical_mu=("data",),
         ),
+        **{
+            name: sweep.merge([simulate(name, seed=seed) for seed in (0, 1)])
+            for name in ("tiling-objective", "linear-tiles", "label-change")
+        },
     }
 
 
 SOURCES = {
     "supervision": "boards", "boards": "boards", "stream": "stream", "fig4": "square",
-    "diffusion": "diffusion",
+    "diffusion": "diffusion", "objective": "tiling-objective", "linear": "linear-tiles",
+    "change": "label-change",
 }  # fmt: skip
 """Results of which the pictures are made that two moons cannot show."""
 SINGLE = [name for name, kind in kinds.KINDS.items() if len(kind.needs) == 1 and not kind.slow]
@@ -148,6 +164,8 @@ def test_pictures_are_refused_where_a_variable_has_another_form(name, moons, oth
         if variable in whole.dims:
             continue
         for form, change in REFUSED.items():
+            if form == "one number" and () in kinds.DIMENSIONS[variable]:
+                continue
             result = replaced(whole, variable, change)
             with pytest.raises(InputError, match=f"{name} cannot be drawn.* its {variable} "):
                 kinds.draw(result, name)

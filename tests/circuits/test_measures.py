@@ -7,8 +7,19 @@ import pytest
 import xarray as xr
 
 from circuits import ReferenceCircuit, SphereLift, results, selection
+from circuits.errors import InputError
 from circuits.files import FileError
-from circuits.measures import tile_centers, tile_centers_of, tile_order, tile_positions
+from circuits.measures import (
+    accuracy,
+    diffusion_slopes,
+    masses,
+    purity,
+    tile_centers,
+    tile_centers_of,
+    tile_classes,
+    tile_order,
+    tile_positions,
+)
 from tests.conftest import moons, small_circuit
 
 LIFT = SphereLift(center=(0.5, 0.25), radius=3.0)
@@ -68,3 +79,118 @@ def test_results_that_cannot_be_read_are_refused_in_a_sentence(tmp_path):
         with pytest.raises(FileError, match="is not a result of manifold-circuit") as e:
             read(path)
         assert "\n" not in str(e.value)
+
+
+def test_accuracy_is_the_share_of_right_signs_and_zero_is_wrong():
+    assert accuracy([0.1, -2.0, 0.0, 3.0, -0.5], [1, -1, 1, -1, -1]) == 3 / 5
+    assert accuracy([[1.0, -1.0]], [[1, 1]]) == 1 / 2
+
+
+def test_tiles_at_the_same_place_stay_in_the_order_of_their_numbers():
+    # More than 16: shorter arrays are sorted by insertion, which keeps the order whatever is asked.
+    centers = np.column_stack([np.repeat([1.0, 0.0], 30), np.zeros(60)])
+    expected = [*range(30, 60), *range(30)]
+    assert tile_order(centers, centers).tolist() == expected
+    assert tile_order(centers, [[1, 0], [0, 0]], [5.0, 3.0]).tolist() == expected
+
+
+def test_slopes_through_the_origin_by_hand():
+    """(1*2 + 2*5)/(1 + 4) and (3*3 + 1*(-1))/(9 + 1), wherever the repeats are in the file."""
+    predicted, measured = [[1.0, 2.0], [3.0, 1.0]], [[2.0, 5.0], [3.0, -1.0]]
+    merged = xr.Dataset(
+        {
+            "predicted": (("repeat", "step"), predicted),
+            "measured": (("step", "repeat"), np.transpose(measured)),
+        }
+    )
+    assert diffusion_slopes(merged).tolist() == [12 / 5, 8 / 10]
+    assert diffusion_slopes(merged.isel(repeat=1)).tolist() == [8 / 10]
+
+
+def test_a_result_that_does_not_say_how_it_was_lifted_is_refused_with_what_it_says():
+    weights = {"W": (("tile", "input"), np.eye(3))}
+    for lift in ("none", "[1, 2]", '{"center": [0, 0]}', '{"center": [0, 0], "radius": -1}'):
+        with pytest.raises(InputError, match="how its points were lifted") as error:
+            tile_centers(xr.Dataset(weights, attrs={"lift": lift}))
+        assert repr(lift)[:20] in str(error.value)
+    with pytest.raises(InputError, match="how its points were lifted: None"):
+        tile_centers(xr.Dataset(weights))
+    with pytest.raises(InputError, match=r"holds no W, only nothing$"):
+        tile_centers(xr.Dataset())
+
+
+def test_a_single_run_counts_as_one_repeat():
+    single = xr.Dataset({"a": ("x", [1.0, 2.0])}, attrs={"seed": 3})
+    found = selection.with_repeats(single)
+    assert found["a"].dims == ("repeat", "x")
+    assert found["seed"].dims == ("repeat",)
+    assert found["seed"].values.tolist() == [3]
+    assert selection.with_repeats(found) is found
+    unknown = selection.with_repeats(single.drop_attrs())
+    assert unknown["seed"].values.tolist() == [0]
+
+
+def test_two_seeds_are_listed_and_three_make_a_range():
+    assert selection.in_words([1, 2]) == "1, 2"
+    assert selection.in_words([1, 3, 5]) == "1, 3, 5"
+    assert selection.in_words([5, 4, 3, 4]) == "3 to 5"
+    assert selection.in_words([0, 1, 5, 6, 7]) == "0, 1, 5 to 7"
+
+
+def errors_with_seeds(seeds: list[int]) -> xr.Dataset:
+    """Errors by repeat, board and a hyperparameter, whose least lies elsewhere on either board."""
+    error = np.zeros((len(seeds), 2, 3))
+    error[:, 0], error[:, 1] = [0.3, 0.1, 0.2], [0.2, 0.4, 0.1]
+    reported = np.array(seeds) < 10_000
+    error[reported] = error[reported][:, :, ::-1] + np.arange(sum(reported))[:, None, None]
+    dims = ("repeat", "board", "rate")
+    coords = {"seed": ("repeat", seeds), "board": [2, 4], "rate": [1.0, 10.0, 100.0]}
+    return xr.Dataset({"error": (dims, error)}, coords)
+
+
+def test_hyperparameters_are_chosen_on_seeds_that_are_not_reported():
+    assert selection.SELECTION_SEED == 10_000  # what the results that are kept were made with
+    merged = errors_with_seeds([0, 9_999, 10_000, 10_001])
+    assert selection.reported(merged)["seed"].values.tolist() == [0, 9_999]
+    assert selection.selection(merged)["seed"].values.tolist() == [10_000, 10_001]
+    chosen = selection.chosen_values(merged, "error", "rate")
+    assert chosen.dims == ("board",)
+    assert chosen.values.tolist() == [10.0, 100.0]
+    found = selection.chosen_errors(merged, "error", "rate").transpose("repeat", "board")
+    # The reported errors are the others backwards, plus the number of the repeat.
+    assert found.values.tolist() == [[0.1, 0.2], [1.1, 1.2]]
+    for seeds in ([0, 1], [10_000, 10_001]):  # of one kind alone: both are made of all
+        alone = errors_with_seeds(seeds)
+        assert selection.reported(alone).identical(alone)
+        assert selection.selection(alone).identical(alone)
+
+
+def test_hyperparameters_are_chosen_for_every_number_of_labels_over_all_times():
+    # At the first time the first value is best, over both times the second.
+    error = np.array([[[0.0, 0.3], [0.9, 0.3]], [[0.3, 0.0], [0.3, 0.9]]])
+    merged = xr.Dataset(
+        {"error": (("n_labels", "time", "rate"), error)}, {"n_labels": [1, 4], "rate": [2.0, 3.0]}
+    )
+    merged = merged.expand_dims("repeat").assign_coords(seed=("repeat", [10_000]))
+    chosen = selection.chosen_values(merged, "error", "rate")
+    assert chosen.dims == ("n_labels",)
+    assert chosen.values.tolist() == [3.0, 2.0]
+
+
+def test_what_tiles_have_on_either_class_by_hand():
+    # Tiles: mostly on -1, on +1 alone, on both alike, idle.
+    h = np.array([[0.6, 0, 0.2, 0], [0.3, 0, 0, 0], [0.1, 0.5, 0.2, 0]])
+    classes = [-1, -1, 1]
+    np.testing.assert_allclose(masses(h, classes), [[0.9, 0, 0.2, 0], [0.1, 0.5, 0.2, 0]])
+    np.testing.assert_allclose(purity(h, classes), [0.9, 1, 0.5, np.nan])
+    np.testing.assert_array_equal(tile_classes(h, classes), [-1, 1, 0, 0])
+    # A point of neither class counts for neither.
+    np.testing.assert_array_equal(masses(h, [-1, 0, 1]), [h[0], h[2]])
+
+
+@pytest.mark.parametrize("classes", [[1, 1], [[1], [1], [1]]])
+def test_every_point_has_a_class(classes):
+    with pytest.raises(InputError, match=r"h must be \(T, m\) and classes \(T,\), got \(3, 2\)"):
+        masses(np.ones((3, 2)), classes)
+    with pytest.raises(InputError, match=r"h must be \(T, m\)"):
+        purity(np.ones(3), [1, 1, 1])

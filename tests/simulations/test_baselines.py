@@ -1,10 +1,14 @@
 from __future__ import annotations
 
+import inspect
 import math
+import warnings
 
 import numpy as np
 import pytest
 from scipy.optimize import minimize
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.semi_supervised import LabelPropagation, LabelSpreading
 
 from simulations.baselines import (
     LaplacianSVM,
@@ -122,6 +126,13 @@ def test_laplacian_penalises_differences_between_overlapping_tiles():
     assert total > 0.1
 
 
+def test_a_single_classifier_of_one_tile():
+    """The smallest there is; a decision takes as many columns as there are tiles, not rates."""
+    model = OnlineLogistic(1, [1.0, 2.0])
+    model.run([[1.0]], [1])
+    np.testing.assert_array_equal(model.decision([[2.0], [0.0]]), [[1.5, 3.0], [0.5, 1.0]])
+
+
 # Laplacian support vector machine
 
 
@@ -205,6 +216,10 @@ def test_fewer_than_two_classes_give_a_constant_prediction(labels, prediction):
     assert objective(machine.w, machine.b, h, np.array(labels), 0.1, 1.0) == 0
 
 
+def fitted(laplacian):
+    return LaplacianSVM(1.0, 1.0).fit(np.eye(2), [1, -1], np.array(laplacian))
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [
@@ -212,7 +227,24 @@ def test_fewer_than_two_classes_give_a_constant_prediction(labels, prediction):
         (lambda: LaplacianSVM(1.0, -1.0), "mu must be finite and at least 0, got -1"),
         (lambda: LaplacianSVM(1.0, 1.0).fit([[-1.0], [1.0]], [1, -1]), "must not be negative"),
         (lambda: LaplacianSVM(1.0, 1.0).fit([[1.0], [1.0]], [1, 2]), "labels must be -1, 0"),
+        (lambda: LaplacianSVM(1.0, 1.0).fit(np.eye(2), np.eye(2)), r"shape \(2,\) or \(2, 1\)"),
+        (lambda: LaplacianSVM(1.0, 1.0).decision([[1.0]]), "learned nothing yet: fit it first"),
+        (lambda: fitted(np.eye(3)), r"finite and of shape \(2, 2\), got \(3, 3\)"),
+        (lambda: fitted([[1.0, math.nan], [0.0, 1.0]]), "laplacian must be finite"),
+        (lambda: fitted(-np.eye(2)), "lam=1 and mu=1 make no penalty that can be inverted"),
         (lambda: OnlineLogistic(2, [-1.0]), "rates must be finite and at least 0"),
+        (lambda: OnlineLogistic(2, [1.0, -1.0]), "rates must be finite and at least 0"),
+        (lambda: OnlineLogistic(2, [1.0, math.inf]), "rates must be finite and at least 0"),
+        (lambda: OnlineLogistic(2, []), "rates must be finite and at least 0"),
+        (lambda: OnlineLogistic(2, [[1.0]]), "rates must be finite and at least 0"),
+        (lambda: OnlineLogistic(0, 1.0), "n_tiles must be"),
+        (lambda: OnlineLogistic(2, 1.0).decision([[1.0]]), r"shape \(T, 2\), got \(1, 1\)"),
+        (lambda: OnlineLogistic(2, 1.0).run([1.0, 2.0], None), r"shape \(T, 2\), got \(2,\)"),
+        (lambda: OnlineLogistic(2, 1.0).run(np.zeros((0, 2)), None), r"\(T, 2\), got \(0, 2\)"),
+        (lambda: OnlineLogistic(2, 1.0).run([[1.0, math.nan]], [1]), "must be finite"),
+        (lambda: graph_laplacian([1.0]), r"shape \(T, m\), got \(1,\)"),
+        (lambda: label_spreading(np.eye(2), [1, -1], alpha=2.0), "'alpha' parameter"),
+        (lambda: label_spreading(np.eye(2), np.eye(2)), r"shape \(2,\) or \(2, 1\)"),
         (lambda: OnlineLogistic(2, 1.0).run([[1.0]], [1]), r"shape \(T, 2\), got \(1, 1\)"),
         (lambda: OnlineLogistic(1, 1.0).run([[math.nan]], [1]), "must be finite"),
     ],
@@ -298,10 +330,35 @@ def test_an_unfinished_iteration_is_reported_and_unreached_points_are_zero(metho
     assert 2 < finished.n_iterations < 1000
 
 
+def test_shares_that_are_not_finite_are_refused(monkeypatch):
+    def fit(self, X, y):
+        self.classes_, self.n_iter_ = np.array([0, 1]), 1
+        self.label_distributions_ = np.array([[1.0, 0.0], [math.nan, math.nan]])
+
+    monkeypatch.setattr(LabelSpreading, "fit", fit)
+    with pytest.raises(ValueError, match="do not spread over points so far apart"):
+        label_spreading([[0.0], [1.0]], [1, -1])
+
+
+@pytest.mark.parametrize("method", [label_spreading, label_propagation])
+def test_the_defaults_are_scikit_learns(method):
+    theirs = {label_spreading: LabelSpreading, label_propagation: LabelPropagation}[method]
+    default = {name: p.default for name, p in inspect.signature(theirs).parameters.items()}
+    ours = inspect.signature(method).parameters
+    named = {name for name, p in ours.items() if p.kind is inspect.Parameter.KEYWORD_ONLY}
+    assert named == default.keys() - {"n_jobs"}
+    # LabelSpreading alone has another bound on its iterations.
+    expected = {name: 1000 if name == "max_iter" else default[name] for name in named}
+    assert {name: ours[name].default for name in named} == expected
+
+
 @pytest.mark.parametrize("method", [label_spreading, label_propagation])
 def test_spreading_from_fewer_than_two_classes(method, clusters):
     points, labels = clusters
-    assert not method(points, np.zeros(30)).scores.any()
+    silent = method(points, np.zeros(30))
+    assert not silent.scores.any()
+    assert silent.converged
+    assert silent.n_iterations == 0
     for label in (-1, 1):
         only = np.where(labels == label, labels, 0)
         np.testing.assert_array_equal(method(points, only, gamma=0.8).scores, [label] * 30)
@@ -327,3 +384,23 @@ def test_a_machine_that_cannot_reach_its_tolerance_still_ends(monkeypatch):
     LaplacianSVM(0.1, 1.0).fit(h, labels)
     assert [tolerance for tolerance, _ in asked] == [1e-6, 1e-5, 1e-4]
     assert all(limit > 0 for _, limit in asked)  # -1 would mean no limit
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_machine_that_never_converges_is_an_error_and_no_warning(monkeypatch):
+    import sklearn.svm
+
+    tried = []
+
+    class Endless(sklearn.svm.SVC):
+        def fit(self, X, y):
+            tried.append(self.tol)
+            warnings.warn("not yet", ConvergenceWarning, stacklevel=1)
+            super().fit(X, y)
+            self.fit_status_ = 1
+            return self
+
+    monkeypatch.setattr(sklearn.svm, "SVC", Endless)
+    with pytest.raises(ValueError, match="did not converge"):
+        LaplacianSVM(0.1, 1.0).fit(np.eye(2), [1, -1])
+    assert tried == [1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1]

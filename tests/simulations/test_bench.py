@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from simulations import bench
@@ -52,7 +53,12 @@ def test_two_moons_against_the_peer():
 def test_a_size_the_peer_was_not_timed_at_is_drawn_without_it():
     from analysis.benchmarks import figure
 
-    figure(with_peer(1.5)).canvas.draw()
+    (ax,) = figure(with_peer(1.5)).axes
+    peer = next(bars for bars in ax.containers if bars.get_label() == "ANNarchy")
+    heights = [bar.get_height() for bar in peer]
+    assert heights[0] == 1.5
+    assert np.isnan(heights[1:]).all()
+    assert len(heights) == len(RESULTS["sizes"]) > 1
 
 
 def test_the_pace_is_taken_at_the_default_steps(monkeypatch):

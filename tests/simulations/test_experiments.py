@@ -8,46 +8,16 @@ import numpy as np
 import pytest
 import xarray as xr
 
+from analysis.kinds import FIGURES, damage, lacking
 from circuits import CircuitParameters
 from circuits.engines import ENGINES
 from circuits.errors import InputError, ParameterError
 from circuits.selection import SELECTION_SEED
 from simulations import sweep
 from simulations.experiments import EXPERIMENTS, get_experiment
-from simulations.experiments.claim import (
-    UNDECIDED,
-    load_claims,
-    long_table,
-    save_claims,
-    short_table,
-)
+from simulations.experiments.evidence import certain
 from simulations.experiments.experiment import SOLVERS, error_rate, make_circuit
-
-TINY = {
-    "tiling-arcs": {"n_points": 300},
-    "two-moons": {"n_points": 300, "label_after": 60, "n_streams": 2},
-    "chessboard-supervision": {
-        "n_points": 320,
-        "label_counts": (20, 40),
-        "mu_grid": (3, 10),
-        "rate_grid": (0.1, 1),
-        "gamma_grid": (100,),
-    },
-    "chessboard-offline": {
-        "n_points": 500,
-        "n_test": 100,
-        "every": 250,
-        "mu_grid": (3, 10),
-        "svm_grid": ((0.01, 1.0),),
-    },
-    "square-balance": {"n_points": 300, "label_after": 60},
-    "label-diffusion": {"n_tiling": 200, "moments": (0, 20), "n_probe": 150},
-}
-
-
-def simulate(name: str, engine: str = "exact", seed: int = 0, **changes) -> xr.Dataset:
-    config = get_experiment(name).config(engine, TINY[name] | changes)
-    return sweep.run_job(sweep.Job(config.as_dict(), seed))
+from tests.simulations.small import TINY, planted, simulate
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)
@@ -62,12 +32,23 @@ def test_every_experiment_runs_and_names_its_claims(name):
         assert any(character.isdigit() for character in claim.figure)
         assert any(character.isdigit() for character in claim.short)
         assert len(claim.short) <= 60
+        assert claim.statistic.strip()
+        assert claim.constructed or claim.control.strip()
     # Far below the registered size only what is true by construction is decided.
-    decided = [claim.claim for claim in claims if claim.holds is not None]
-    assert decided == (["the readout is silent until the first label"] * (name == "two-moons"))
+    assert all(claim.constructed for claim in claims if claim.holds is not None)
     assert merged.attrs["experiment"] == name
     assert {"parameters", "versions", "code", "config", "fingerprint"} <= set(merged.attrs)
     assert merged.attrs["title"] == EXPERIMENTS[name].title
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_what_pictures_need_has_the_dimensions_they_expect(name):
+    merged = sweep.merge([simulate(name)])
+    for kind in FIGURES.values():
+        for experiment, needs in zip(kind.experiments, kind.needs, strict=True):
+            if experiment == name:
+                assert lacking(merged, needs) == []
+                assert damage(merged, needs) == ""
 
 
 @pytest.mark.parametrize("name", ["tiling-arcs", "square-balance", "chessboard-offline"])
@@ -85,14 +66,6 @@ def test_standalone_and_exact_agree_on_an_experiment():
         np.testing.assert_allclose(circuit[name], exact[name], atol=1e-6)
     assert circuit["recruited"].equals(exact["recruited"])
     assert float(circuit["coverage"]) == float(exact["coverage"]) == 1
-
-
-def test_purity_by_hand():
-    run = simulate("tiling-arcs")
-    h, classes = run["h_final"].to_numpy(), run["classes"].to_numpy()
-    tile = int(np.nanargmax(run["purity"].to_numpy()))
-    mass = [sum(h[t, tile] for t in range(len(h)) if classes[t] == label) for label in (-1, 1)]
-    assert float(run["purity"][tile]) == pytest.approx(max(mass) / sum(mass), rel=1e-12)
 
 
 def test_readouts_of_one_simulation_are_simulations_of_their_own():
@@ -114,63 +87,13 @@ def test_hyperparameters_are_chosen_on_other_repeats():
     coords |= {"gamma": [1, 2]}
     # On the reported repeats value 1 is better, on those for choosing value 2 is.
     values = np.array([[0.1, 0.3], [0.1, 0.3], [0.4, 0.2]]).reshape(3, 1, 1, 2)
-    for method, grid in GRIDS.items():
+    grids = {method: grid for method, grid in GRIDS.items() if grid}
+    assert grids.keys() > {"circuit", "logistic", "spreading"}
+    for method, grid in grids.items():
         data[f"{method}_error"] = (("repeat", "board", "n_labels", grid), values)
     merged = xr.Dataset(data, coords=coords).assign_coords(seed=("repeat", [0, 1, SELECTION_SEED]))
-    for errors in chosen_errors(merged, GRIDS).values():
+    for errors in chosen_errors(merged, grids).values():
         assert errors.to_numpy().ravel().tolist() == [0.3, 0.3]
-
-
-def unbalanced(n_repeats: int, **changes) -> xr.Dataset:
-    """Results of the square in which none of its claims holds, as if of the registered size."""
-    run = simulate("square-balance")
-    config = get_experiment("square-balance").config("exact", changes)
-    return sweep.merge(
-        [
-            run.assign(majority=("approach", [0.9375, 0.625])).assign_attrs(
-                seed=seed, config=json.dumps(config.as_dict())
-            )
-            for seed in range(n_repeats)
-        ]
-    )
-
-
-@pytest.mark.parametrize(
-    ("n_repeats", "changes", "verdict", "word", "line"),
-    [
-        (100, {}, False, "**no**", "FAILS  extreme imbalance"),
-        (
-            99,
-            {},
-            None,
-            UNDECIDED,
-            "open   extreme imbalance is rare in both methods (not decided at this size): ",
-        ),
-        (
-            100,
-            {"n_points": 1999},
-            None,
-            UNDECIDED,
-            "open   extreme imbalance is rare in both methods (not decided at this size): ",
-        ),
-    ],
-)
-def test_a_claim_fails_only_at_a_size_that_can_decide(n_repeats, changes, verdict, word, line):
-    claims = get_experiment("square-balance").claims(unbalanced(n_repeats, **changes))
-    assert [claim.holds for claim in claims] == [verdict] * 3
-    assert claims[0].line().startswith(line)
-    assert "0.9" in claims[0].line()  # the figure is shown all the same
-    for table in (long_table(claims), short_table(claims)):
-        assert table.count(word) == 3
-        assert len({line.count(" | ") for line in table.splitlines()}) == 1
-
-
-def test_claims_survive_as_files(tmp_path):
-    claims = get_experiment("square-balance").claims(unbalanced(2))
-    json_path, markdown = save_claims(claims, tmp_path)
-    assert [claim["holds"] for claim in json.loads(json_path.read_text())] == [None] * 3
-    assert load_claims(json_path) == claims
-    assert markdown.read_text(encoding="utf-8") == long_table(claims)
 
 
 def test_seeds_that_are_reported_and_seeds_for_choosing_do_not_meet():
@@ -180,6 +103,40 @@ def test_seeds_that_are_reported_and_seeds_for_choosing_do_not_meet():
     assert experiment.seeds(3, last)[:3] == [last, last + 1, last + 2]
     with pytest.raises(InputError, match=f"3 repeats from seed {last + 1} on leave the range"):
         experiment.seeds(3, last + 1)
+
+
+@pytest.mark.parametrize(
+    ("repeats", "changes", "suffices", "decided"),
+    [
+        (10, {}, {}, True),
+        (11, {"n_points": 2001}, {}, True),
+        (9, {}, {}, False),
+        (10, {"n_points": 1999}, {}, False),
+        (10, {"n_streams": 9}, {}, False),
+        (9, {}, {"repeats": 9}, True),
+        (8, {}, {"repeats": 9}, False),
+        (10, {"n_points": 1999}, {"n_points": 1999}, True),
+        (10, {"n_points": 1998}, {"n_points": 1999}, False),
+    ],
+)
+def test_a_claim_is_decided_at_the_registered_size(repeats, changes, suffices, decided):
+    experiment = get_experiment("tiling-arcs")
+    assert experiment.repeats == 10
+    merged = planted("tiling-arcs", lambda seed, run: {}, repeats, **changes)
+    for holds in (True, False):
+        found = experiment.decide(merged, certain(holds), **suffices)
+        assert found is (holds if decided else None)
+
+
+def test_repeats_for_choosing_do_not_count_towards_the_size():
+    experiment = get_experiment("chessboard-offline")
+    seeds = experiment.seeds(experiment.repeats)
+    config = json.dumps(experiment.config("exact", {}).as_dict())
+    merged = xr.Dataset(
+        {"x": ("repeat", np.zeros(len(seeds)))}, {"seed": ("repeat", seeds)}, {"config": config}
+    )
+    assert experiment.decide(merged, certain(True)) is True
+    assert experiment.decide(merged.isel(repeat=slice(1, None)), certain(True)) is None
 
 
 def test_every_engine_and_solver_makes_a_circuit():
@@ -207,6 +164,50 @@ def test_error_rate_counts_silence_as_half():
 def test_bad_settings(changes, words):
     with pytest.raises(ParameterError, match=words):
         get_experiment("two-moons").config("exact", changes)
+
+
+LEAST = {
+    "tiling-arcs": {"n_points": 100, "n_streams": 1, "noise": 0},
+    "two-moons": {"n_points": 10, "n_streams": 1, "passes": 1, "label_after": 0, "noise": 0},
+    "chessboard-supervision": {"n_points": 300},
+    "chessboard-offline": {"n_points": 500, "n_test": 10, "early_every": 1, "every": 1},
+    "square-balance": {"n_points": 100, "label_after": 0, "inset": 0},
+    "label-diffusion": {"n_tiling": 100, "n_probe": 100, "n_points": 100, "noise": 0},
+    "tiling-objective": {"n_points": 20, "n_stream": 100, "n_starts": 1, "n_shown": 1},
+    "linear-tiles": {"n_points": 50, "n_test": 10},
+    "label-change": {"n_points": 200, "window": 10, "lag": 10},
+}
+"""The smallest value of every setting that has one."""
+
+ALONE = {"label-change": {"window": 10, "lag": 10}, "chessboard-supervision": {"label_counts": [5]}}
+"""What others have to be for one to be as small as it can."""
+
+
+@pytest.mark.parametrize(
+    ("name", "setting"), [(name, setting) for name, least in LEAST.items() for setting in least]
+)
+def test_settings_are_taken_down_to_their_least_value(name, setting):
+    experiment, least = get_experiment(name), LEAST[name][setting]
+    others = ALONE.get(name, {})
+    config = experiment.config("exact", others | {setting: least})
+    assert getattr(config.settings, setting) == least
+    with pytest.raises(ParameterError, match=setting):
+        experiment.config("exact", others | {setting: least - 1})
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_a_quick_run_is_smaller_and_has_enough_for_a_figure(name):
+    experiment = get_experiment(name)
+    full, quick = (experiment.config("exact", {}, quick).settings for quick in (False, True))
+    for setting, value in experiment.quick.items():
+        registered = getattr(full, setting)
+        found = getattr(quick, setting)
+        assert found == value
+        if isinstance(registered, tuple):
+            assert len(found) < len(registered) or set(found) - set(registered)
+        else:
+            assert found < registered
+    assert 2 <= experiment.quick_repeats <= experiment.repeats
 
 
 def test_bad_names():

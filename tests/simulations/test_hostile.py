@@ -346,8 +346,8 @@ def test_settings_are_in_range_or_refused_in_a_sentence(name, field):
 
 
 LEAST = {
-    "tiling-arcs": {"n_points": 100},
-    "two-moons": {"n_points": 10, "label_after": 0},
+    "tiling-arcs": {"n_points": 100, "n_streams": 1},
+    "two-moons": {"n_points": 10, "label_after": 0, "n_streams": 1},
     "chessboard-supervision": {
         "n_points": 300, "label_counts": [5], "mu_grid": [3], "rate_grid": [1],
         "gamma_grid": [50], "boards": [0.5],
@@ -357,7 +357,12 @@ LEAST = {
         "boards": [0.5],
     },
     "square-balance": {"n_points": 100, "label_after": 10},
-    "label-diffusion": {"n_tiling": 100, "n_probe": 100, "moments": [0]},
+    "label-diffusion": {
+        "n_tiling": 100, "n_probe": 100, "moments": [0], "n_points": 100, "mu_grid": [10],
+    },
+    "tiling-objective": {"n_points": 20, "n_stream": 100, "n_starts": 1, "n_shown": 1},
+    "linear-tiles": {"n_points": 50, "n_test": 10, "boards": [0.5], "penalty_grid": [1]},
+    "label-change": {"n_points": 200, "window": 10, "lag": 20, "mu_grid": [1]},
 }  # fmt: skip
 """The smallest experiments there are."""
 
@@ -388,9 +393,23 @@ LEAST = {
         *(("square-balance", changes) for changes in (
             {"label_after": 0}, {"label_after": 100}, {"label_after": 101}, {"inset": 0},
             {"inset": 0.499999}, {"svm_lambda": 1e-6, "svm_mu": 1e6}, {"svm_lambda": 1e6},
+            {"cut_grid": [0, 1e6]},
         )),
         *(("label-diffusion", changes) for changes in (
-            {"noise": 0}, {"noise": 1e6}, {"mu_classify": 1e300}, {"mu": 0}, {"readout_rate": 0},
+            {"noise": 0}, {"noise": 1e6}, {"mu_grid": [0, 1e300]}, {"mu": 0}, {"readout_rate": 0},
+        )),
+        *(("tiling-objective", changes) for changes in (
+            {}, {"n_points": 21, "n_shown": 1000}, {"tile_radius": 1e-3}, {"tile_radius": 100},
+            {"n_tiles": 1}, {"n_stream": 101}, {"learning_rate": 1},
+        )),
+        *(("linear-tiles", changes) for changes in (
+            {}, {"boards": [1e300]}, {"penalty_grid": [1e-6, 1e6]}, {"n_tiles": 1},
+            {"tile_radius": 1e-3}, {"boards": [0.001, 5]},
+        )),
+        *(("label-change", changes) for changes in (
+            {}, {"labelled": 1e-300}, {"labelled": 1}, {"constant_rate": 1}, {"lag": 100},
+            {"lag": 101}, {"window": 200}, {"window": 199}, {"mu_grid": [0, 1e300]},
+            {"board": 1e300},
         )),
     ],
 )  # fmt: skip
@@ -466,12 +485,13 @@ def test_an_interrupt_ends_a_command_and_leaves_whole_files(
 
 @pytest.mark.parametrize("content", [None, "", "3", "[1]", '[{"claim": 1}]', "[" * 100_000])
 def test_tables_of_absurd_files_do_not_go_into_the_documentation(content, tmp_path):
-    from simulations.readme import measured
+    from simulations.readme import tables
 
+    (tmp_path / "power.json").write_text("{}")
     if content is not None:
         (tmp_path / "claims.json").write_text(content)
-    with pytest.raises(InputError, match=r"claims.json holds no such table|there are no results"):
-        measured(tmp_path, tmp_path, tmp_path)
+    with pytest.raises(InputError, match=r"claims.json holds no such table"):
+        tables(tmp_path)
 
 
 # --- surroundings ------------------------------------------------------------------------------

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import json
+import re
+import shutil
+from pathlib import Path
 
 import pytest
 
 from circuits.errors import InputError
 from simulations import readme
-from simulations.experiments.claim import Claim, save_claims
-from simulations.readme import insert, update
+from simulations.experiments import EXPERIMENTS, get_experiment
+from simulations.experiments.claim import Claim, load_claims, save_claims
+from simulations.readme import insert, updated
+from tests.simulations.small import planted
+
+ROOT = Path(__file__).parents[2]
 
 PAGE = "before\n<!-- a -->\nold\n<!-- /a -->\nafter\n"
 
@@ -22,49 +29,123 @@ def test_what_stands_between_the_marks_is_replaced():
         insert(PAGE, "b", "x")
 
 
-def test_all_files_are_changed_or_none(tmp_path):
+def test_a_file_or_a_mark_that_is_missing_is_named(tmp_path):
     one, two = tmp_path / "one.md", tmp_path / "two.md"
     one.write_text(PAGE + PAGE.replace(" a", " b").replace("/a", "/b"))
     two.write_text(PAGE)
     with pytest.raises(InputError, match=r"two.md: the text has no marks <!-- c -->"):
-        update([(one, "a", "new"), (two, "c", "new")])
+        updated([(one, "a", "new"), (two, "c", "new")])
     with pytest.raises(InputError, match=r"no file .*three.md"):
-        update([(one, "a", "new"), (tmp_path / "three.md", "a", "new")])
-    assert one.read_text().count("old") == 2
-    update([(one, "a", "1"), (one, "b", "2"), (two, "a", "3")])
-    assert "old" not in one.read_text() + two.read_text()
-    assert one.read_text().index("1") < one.read_text().index("2")
+        updated([(one, "a", "new"), (tmp_path / "three.md", "a", "new")])
+    texts = updated([(one, "a", "1"), (one, "b", "2"), (two, "a", "3")])
+    assert one.read_text().count("old") == 2  # nothing is written yet
+    assert "old" not in texts[one] + texts[two]
+    assert texts[one].index("1") < texts[one].index("2")
+    assert readme.differing(texts) == [one, two]
+    two.write_text(texts[two])
+    assert readme.differing(texts) == [one]
 
 
-def test_short_figures_go_to_the_front_page_and_long_ones_behind_it(tmp_path):
-    claim = Claim("it works", "it will work", "1.000 ± 0.001, worst 0.9", "1.000", True, "moons")
-    save_claims([claim], tmp_path)
+CLAIM = Claim("it works", "it will work", "t test", "1 ± 0.001", "1.000", True, experiment="moons")
+
+
+@pytest.fixture
+def measured(tmp_path) -> Path:
+    """What full runs left, in four folders, taken over into one."""
+    sources = {name: tmp_path / name.partition(".")[0] for name in readme.SOURCES}
+    for folder in sources.values():
+        folder.mkdir()
+    save_claims([CLAIM], sources["claims.json"])
     bench = {
         "sizes": {"4 x 1": {"us_per_step": {"fused": 1.0, "reference": 3.0}, "cold_build_s": 5.0}},
         "readouts": {"ratio": 1.5},
         "second_process": {"total": 0.3},
     }
-    (tmp_path / "bench.json").write_text(json.dumps(bench))
-    (tmp_path / "soak.md").write_text("| kills | 0 |")
-    found = readme.measured(tmp_path, tmp_path, tmp_path)
-    tables = {(path.name, mark): text for path, mark, text in found}
+    (sources["bench.json"] / "bench.json").write_text(json.dumps(bench))
+    (sources["soak.md"] / "soak.md").write_text("| kills | 0 |")
+    power = {"repeats": 7, "seeds": "5000 to 5006", "draws": 50}
+    power["claims"] = {"it works": {"verdict": "holds", "power": 0.96}}
+    (sources["power.json"] / "power.json").write_text(json.dumps({"moons": power}))
+    written = readme.take_over(sources, tmp_path / "measured")
+    assert sorted(path.name for path in written) == sorted(readme.SOURCES)
+    assert readme.take_over({"soak.md": tmp_path / "nowhere"}, tmp_path / "measured") == []
+    return tmp_path / "measured"
+
+
+def test_short_figures_go_to_the_front_page_and_long_ones_behind_it(measured):
+    tables = {(path.name, mark): text for path, mark, text in readme.tables(measured)}
     assert set(tables) == {
         ("README.md", "claims"),
-        ("results.md", "claims"),
+        ("claims.md", "claims"),
         ("speed.md", "bench"),
         ("README.md", "soak"),
         ("faults.md", "soak"),
     }
     assert tables["README.md", "soak"] == tables["faults.md", "soak"] == "| kills | 0 |"
-    assert tables["README.md", "claims"].splitlines()[-1] == "| moons | it works | 1.000 | yes |"
-    assert "“it will work” | 1.000 ± 0.001, worst 0.9 | yes" in tables["results.md", "claims"]
+    assert tables["README.md", "claims"].splitlines()[-1] == "| moons | it works | 1.000 | holds |"
+    long = tables["claims.md", "claims"]
+    assert "- The paper: “it will work”" in long
+    assert (
+        "- Power: 0.96: this share of 50 draws of 7 repeats from seeds 5000 to 5006 gives “holds”"
+    ) in long
     assert "4 x 1 reference           3.000      3.00          1.0" in tables["speed.md", "bench"]
 
 
-def test_only_what_is_there_is_inserted(tmp_path):
-    (tmp_path / "soak.md").write_text("| kills | 0 |")
-    nowhere = tmp_path / "nowhere"
-    found = readme.measured(nowhere, nowhere, tmp_path)
-    assert {mark for _, mark, _ in found} == {"soak"}
-    with pytest.raises(InputError, match="there are no results"):
-        readme.measured(nowhere, nowhere, nowhere)
+@pytest.mark.parametrize("name", readme.SOURCES)
+def test_what_is_missing_or_damaged_is_named(measured, name):
+    if name.endswith("json"):
+        (measured / name).write_text("[1]")
+        with pytest.raises(InputError, match=f"{name} holds no such table"):
+            readme.tables(measured)
+    (measured / name).unlink()
+    with pytest.raises(InputError, match=f"{name} holds no such table .FileNotFoundError"):
+        readme.tables(measured)
+
+
+def test_the_documentation_says_what_was_measured(monkeypatch):
+    """The tables in README and docs are those of the results that are kept with them."""
+    monkeypatch.chdir(ROOT)
+    readme.main(["--check"])
+    assert readme.differing(readme.updated(readme.tables(readme.MEASURED))) == []
+
+
+def test_a_page_that_says_otherwise_is_found(monkeypatch, tmp_path):
+    for path in (
+        Path("README.md"),
+        *map(Path, ("docs/claims.md", "docs/speed.md", "docs/faults.md")),
+    ):
+        (tmp_path / path).parent.mkdir(exist_ok=True)
+        (tmp_path / path).write_text((ROOT / path).read_text(encoding="utf-8"), encoding="utf-8")
+    shutil.copytree(ROOT / readme.MEASURED, tmp_path / readme.MEASURED)
+    monkeypatch.chdir(tmp_path)
+    readme.main(["--check"])
+    page = Path("README.md")
+    page.write_text(page.read_text(encoding="utf-8").replace("200 seeds", "201 seeds"))
+    with pytest.raises(InputError, match=r"README.md: not what docs.measured says"):
+        readme.main(["--check"])
+    readme.main([])
+    readme.main(["--check"])
+    with pytest.raises(InputError, match="the only option is --check, got --chek"):
+        readme.main(["--chek"])
+
+
+def _decided_by(claim: Claim) -> str:
+    """The statistic; where it names points and grids, which are smaller here, without numbers."""
+    if "exchanged in the middle" in claim.statistic:
+        return re.sub(r"\d[\d.]*(, \d[\d.]*)*", "#", claim.statistic)
+    return claim.statistic
+
+
+def test_what_is_kept_was_made_by_these_experiments():
+    """A claim that was added, renamed or decided otherwise needs a new full run."""
+    kept = load_claims(ROOT / readme.MEASURED / "claims.json")
+    power = json.loads((ROOT / readme.MEASURED / "power.json").read_text(encoding="utf-8"))
+    for name in EXPERIMENTS:
+        claims = get_experiment(name).claims(planted(name, lambda seed, run: {}, 2))
+        own = [claim for claim in kept if claim.experiment == name]
+        assert [claim.claim for claim in own] == [claim.claim for claim in claims]
+        assert [claim.paper for claim in own] == [claim.paper for claim in claims]
+        assert [_decided_by(claim) for claim in own] == [_decided_by(claim) for claim in claims]
+        assert list(power[name]["claims"]) == [claim.claim for claim in claims]
+        assert power[name]["repeats"] == get_experiment(name).repeats
+    assert {claim.experiment for claim in kept} == set(EXPERIMENTS) == set(power)

@@ -11,13 +11,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 import xarray as xr
+from threadpoolctl import threadpool_info
 
 from circuits import results
 from circuits.errors import InputError
 from circuits.files import FileError
 from simulations import sweep
 from simulations.experiments import get_experiment
-from tests.simulations.test_experiments import TINY
+from tests.simulations.small import TINY
 from tests.soak import processes
 
 NAME = "square-balance"
@@ -42,7 +43,7 @@ def test_one_file_per_run_and_one_for_all(tmp_path, jobs):
         one = results.load(tmp_path / NAME / f"seed-0000{i}.nc")
         assert (one["majority"].to_numpy() == merged["majority"].to_numpy()[i]).all()
         assert one.attrs["seed"] == i
-    assert len(claims) == 3
+    assert len(claims) == 5
 
 
 def test_an_interrupted_sweep_goes_on_and_says_so(tmp_path, capsys, monkeypatch):
@@ -215,3 +216,18 @@ def test_a_scheduler_that_is_not_there(tmp_path, monkeypatch):
     monkeypatch.setattr(sweep, "CONNECT_SECONDS", 1)
     with pytest.raises(InputError, match=r"no Dask scheduler at tcp://127.0.0.1:9"):
         sweep.run_experiment(config(), [0], tmp_path, scheduler="tcp://127.0.0.1:9")
+
+
+def test_the_blas_has_one_thread_while_a_repeat_runs(monkeypatch):
+    experiment = get_experiment("tiling-arcs")
+    seen = []
+
+    def simulate(self, config, seed, report):
+        seen.extend(library["num_threads"] for library in threadpool_info())
+        return xr.Dataset({"x": 1.0})
+
+    monkeypatch.setattr(type(experiment), "simulate", simulate)
+    before = [library["num_threads"] for library in threadpool_info()]
+    sweep.run_job(sweep.Job(experiment.config("exact", {}).as_dict(), 0))
+    assert set(seen) == {1}
+    assert [library["num_threads"] for library in threadpool_info()] == before

@@ -46,7 +46,7 @@ def test_the_papers_experiments_together_are_called_so(tmp_path):
         put(tmp_path, f"{name}.nc", experiment=name)
     assert pieces.title(read(tmp_path)) == "The paper's experiments"
     put(tmp_path, "mine.nc")
-    assert pieces.title(read(tmp_path)) == "7 experiments"
+    assert pieces.title(read(tmp_path)) == f"{len(reading.EXPERIMENTS) + 1} experiments"
 
 
 def test_claims_are_read_from_the_result_of_one_experiment(tmp_path):
@@ -90,13 +90,13 @@ def test_claims_of_a_result_that_are_none_are_left_out(tmp_path, text):
     [
         ([True], "Of 1 claim, 1 holds."),
         ([True, True, False, False], "Of 4 claims, 2 hold, 2 do not hold."),
-        ([None, None, False], "Of 3 claims, 1 does not hold, 2 are not decided at this size."),
+        ([None, None, False], "Of 3 claims, 1 does not hold, 2 are not decided."),
     ],
 )
 def test_verdicts_are_counted(verdicts, sentence):
     found, table, _ = pieces.claims_table([{"claim": "c", "holds": holds} for holds in verdicts])
     assert found == sentence
-    shown = {True: "✓ holds", False: "✗ does not hold", None: "– not decided at this size"}
+    shown = {True: "✓ holds", False: "✗ does not hold", None: "– not decided"}
     assert [row[0] for row in table.rows] == [shown[holds] for holds in verdicts]
 
 
@@ -125,6 +125,16 @@ def test_short_figures_stand_in_the_table_and_long_ones_below_it():
     assert [row[-1] for row in table.rows] == ["short a", "short b"]
     assert long is not None
     assert [row[-1] for row in long.rows] == ["long a", "long b"]
+    said = [
+        {**claim, "statistic": "t test", "control": "c", "constructed": True} for claim in claims
+    ]
+    _, table, long = pieces.claims_table([claims[0], said[1]])
+    assert table.header == ("Verdict", "Experiment", "Claim", "Found here")
+    assert [row[2] for row in table.rows] == ["a", "b (by construction)"]
+    assert long is not None
+    assert long.header == ("Experiment", "Claim", "Decided by", "Found here", "Control")
+    assert long.rows[1] == ("e", "b (by construction)", "t test", "long b", "c")
+    assert long.rows[0] == ("e", "a", "", "long a", "")
     _, table, long = pieces.claims_table([claims[0], {**claims[1], "short": ""}])
     assert long is None  # where one has no short figure all show the long one
     assert "long a" in table.rows[0]

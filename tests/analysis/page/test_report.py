@@ -75,7 +75,7 @@ def test_hostile_text_is_shown_and_not_run(page):
     cells = page.evaluate(
         "[...document.querySelectorAll('#claims tr:last-child td')].map((c) => c.textContent)"
     )
-    assert cells[:5] == ["– not decided at this size", *[HOSTILE] * 4]
+    assert cells[:5] == ["– not decided", *[HOSTILE] * 4]
     assert HOSTILE in page.text("#figures figcaption")
     assert HOSTILE in page.text("#provenance")
     assert page.evaluate("document.querySelectorAll('img').length") == 2
@@ -90,7 +90,7 @@ def test_hostile_text_is_shown_and_not_run(page):
 
 def test_sections_hold_what_the_folder_holds(page, run):
     claims = page.text("#claims")
-    expected = "Of 3 claims, 1 holds, 1 does not hold, 1 is not decided at this size."
+    expected = "Of 3 claims, 1 holds, 1 does not hold, 1 is not decided."
     assert expected in claims
     assert "✓ holds" in claims
     assert "✗ does not hold" in claims

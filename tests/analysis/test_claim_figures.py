@@ -1,0 +1,162 @@
+"""Pictures of the objective, of linear classifiers and of changing labels show their results."""
+
+from __future__ import annotations
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+from matplotlib.colors import to_rgba
+
+from analysis.figures import change, linear, similarity
+from analysis.kinds import KINDS, LINEAR_FEATURES, damage, lacking
+from analysis.style import LOWER, UPPER
+from simulations import sweep
+from simulations.experiments.linear_tiles import FEATURES
+from tests.analysis.drawing import hidden_by_legends, holds, laid_out, offsets, text_on_text
+from tests.simulations.small import simulate
+
+NAMES = {"objective": "tiling-objective", "linear": "linear-tiles", "change": "label-change"}
+
+
+@pytest.fixture(scope="module")
+def merged():
+    """Two reported repeats of each, and one for choosing."""
+    return {
+        figure: sweep.merge([simulate(name, seed=seed) for seed in (0, 1, 10_000)])
+        for figure, name in NAMES.items()
+    }
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_pictures_can_be_read(merged, name):
+    kind = KINDS[name]
+    assert not lacking(merged[name], kind.needs[0])
+    assert not damage(merged[name], kind.needs[0])
+    assert kind.experiments == (NAMES[name],)
+    for result in (merged[name], merged[name].isel(repeat=0)):
+        fig = laid_out(kind.function()(result))
+        assert text_on_text(fig) == 0
+        assert hidden_by_legends(fig) == 0
+        assert all(ax.get_xlabel() for ax in fig.axes if ax.get_subplotspec().is_last_row())
+        assert all(ax.get_title() for ax in fig.axes)
+        plt.close(fig)
+
+
+def test_features_are_those_of_the_experiment():
+    assert tuple(linear.FEATURES) == LINEAR_FEATURES == FEATURES
+
+
+def test_pairs_are_of_the_first_repeat_and_curves_of_all_reported(merged):
+    result = merged["objective"]
+    ax = similarity.plot_pairs(result, manifold=1)
+    one = result.isel(repeat=0, manifold=1)
+    expected = np.column_stack([one["pair_similarity"], one["pair_output"]])
+    np.testing.assert_array_equal(offsets(ax.collections[0]), expected)
+    curves = result["overlap_curve"].isel(repeat=slice(2), manifold=1).mean("repeat")
+    for line, name in zip(ax.lines, ("online", "optimum", "random"), strict=False):
+        np.testing.assert_allclose(line.get_ydata(), curves.sel(output=name))
+        np.testing.assert_allclose(line.get_xdata(), result["similarity"])
+    # What Eq. (1) strives for: nothing up to the threshold, then a straight line to one.
+    assert list(ax.lines[3].get_xdata())[1:] == [0, 1]
+    assert list(ax.lines[3].get_ydata()) == [0, 0, 1]
+
+
+def test_growth_is_the_mean_with_its_spread_beside_tiles_that_never_learned(merged):
+    result = merged["objective"]
+    ax = similarity.plot_growth(result)
+    reported = result.isel(repeat=slice(2))
+    for i, container in enumerate(ax.containers):
+        line, _, (bars,) = container.lines
+        values = reported["growth"].isel(manifold=i).transpose("repeat", "time").values
+        np.testing.assert_allclose(line.get_ydata(), values.mean(axis=0))
+        lengths = [segment[1, 1] - segment[0, 1] for segment in bars.get_segments()]
+        # The ends of a bar are near 1, and good to 2e-16: so is what lies between them.
+        np.testing.assert_allclose(lengths, 2 * values.std(axis=0, ddof=1), atol=1e-15)
+        placed = float(reported["ratio"].isel(manifold=i).sel(output="placed").mean())
+        dotted = [one for one in ax.lines if one.get_linestyle() == ":"]
+        assert dotted[i].get_ydata()[0] == pytest.approx(placed)
+    assert len(ax.containers) == 4
+
+
+def test_shares_of_orthogonal_pairs_are_the_circuits(merged):
+    ax = similarity.plot_orthogonal(merged["objective"])
+    online = merged["objective"]["measure_value"].isel(repeat=slice(2)).sel(output="online")
+    for marks, measure in zip(ax.collections, ("orthogonal", "orthogonal_near"), strict=True):
+        found = offsets(marks)[:, 1].reshape(2, 4)
+        np.testing.assert_allclose(found, online.sel(measure=measure).values)
+
+
+def chosen_penalty(result, name, board):
+    """The better one on the repeat for choosing."""
+    error = result[f"{name}_error"].isel(repeat=2, board=board)
+    return int(error.values.argmin())
+
+
+@pytest.mark.parametrize("features", ["raw", "tiles"])
+def test_answers_lie_where_their_points_are(merged, features):
+    result = merged["linear"]
+    ax = linear.plot_answers(result, features=features, board=2)
+    one = result.isel(repeat=0, board=2, penalty=chosen_penalty(result, features, 2))
+    answers = one["linear_answer"].sel(shown=features).values
+    for marks, label, color in zip(ax.collections, (-1, 1), (UPPER, LOWER), strict=True):
+        expected = one["test_unrolled"].values[answers == label]
+        np.testing.assert_array_equal(offsets(marks), expected)
+        assert tuple(marks.get_facecolor()[0]) == to_rgba(color)
+
+
+def test_errors_are_those_at_the_penalty_chosen_on_other_repeats(merged):
+    result = merged["linear"]
+    ax = linear.plot_errors(result)
+    assert [text.get_text() for text in ax.get_yticklabels()] == list(linear.FEATURES.values())
+    for board, container in enumerate(ax.containers):
+        for i, name in enumerate(linear.FEATURES):
+            best = chosen_penalty(result, name, board)
+            values = result[f"{name}_error"].isel(repeat=slice(2), board=board, penalty=best)
+            assert container.lines[0].get_xdata()[i] == pytest.approx(float(values.mean()))
+            ends = container.lines[2][0].get_segments()[i][:, 0]
+            assert ends[1] - ends[0] == pytest.approx(2 * values.values.std(ddof=1))
+
+
+def test_the_graph_joins_tiles_that_overlap(merged):
+    result = merged["linear"]
+    ax = linear.plot_graph(result)
+    one = result.isel(repeat=0)
+    places, overlaps = one["tile_place"].values, one["overlaps"].values.astype(bool)
+    expected = [(places[i], places[j]) for i in range(200) for j in range(i) if overlaps[i, j]]
+    found = {tuple(sorted(map(tuple, segment))) for segment in ax.collections[0].get_segments()}
+    assert found == {tuple(sorted(map(tuple, pair))) for pair in expected}
+    assert len(offsets(ax.collections[1])) == overlaps.any(axis=0).sum()
+
+
+def chosen_gain(result, rule):
+    error = result[f"{rule}_error"].isel(repeat=2).sel(stream="changed").transpose("mu", "time")
+    return int(error.values.mean(axis=1).argmin())
+
+
+def test_the_course_is_that_of_the_chosen_gain_with_and_without_a_change(merged):
+    result = merged["change"]
+    ax = change.plot_course(result)
+    for rule in ("printed", "constant"):
+        own = result[f"{rule}_error"].isel(mu=chosen_gain(result, rule), repeat=slice(2))
+        for stream in ("changed", "steady"):
+            values = own.sel(stream=stream).transpose("repeat", "time").values
+            assert any(
+                len(y := line.get_ydata()) == 8 and np.allclose(y, values.mean(axis=0))
+                for line in ax.lines
+            )
+        assert holds(ax, own.sel(stream="changed").isel(repeat=0).values)  # the thin line
+    upright = [line.get_xdata()[0] for line in ax.lines if len(set(line.get_xdata())) == 1]
+    assert upright == [200, 300]
+
+
+def test_gains_are_compared_in_the_window_that_decides(merged):
+    result = merged["change"]
+    ax = change.plot_gains(result)
+    found = [container.lines[0].get_ydata() for container in ax.containers]
+    expected = [
+        result[f"{rule}_error"].isel(repeat=slice(2)).sel(time=300, stream=stream).mean("repeat")
+        for rule in ("printed", "constant")
+        for stream in ("changed", "steady")
+    ]
+    np.testing.assert_allclose(found, expected)
+    assert [text.get_text() for text in ax.get_xticklabels()] == ["1", "10"]

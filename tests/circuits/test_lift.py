@@ -1,0 +1,135 @@
+"""The lift and what is fitted to points, on cases that can be computed by hand."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from circuits import SphereLift
+from circuits.errors import InputError, ParameterError
+from circuits.lift import FINEST_ALPHA, as_labels, distinct_rows, some_of, tile_radius_for
+
+
+def test_points_on_the_sphere_by_hand():
+    """R = 5 around (1, 2): (3, 4) away is on the rim, (3, 0) away has the height 4."""
+    lift = SphereLift((1, 2), 5)
+    expected = [[0.6, 0.8, 0.0], [0.6, 0.0, 0.8], [0.0, 0.0, 1.0]]
+    assert lift([[4, 6], [4, 2], [1, 2]]).tolist() == expected
+    assert lift.n_coordinates == 2
+    assert lift.n_inputs == 3
+
+
+def test_one_coordinate_may_be_a_number():
+    lift = SphereLift(2.0, 1.0)
+    assert lift.n_coordinates == 1
+    assert lift([[2.0]]).tolist() == [[0.0, 1.0]]
+
+
+def test_the_lift_around_points_has_their_middle_and_reach():
+    # The box is from (0, 0) to (6, 8): its corners are 5 from the middle; the others are nearer.
+    points = [[0.0, 0.0], [6.0, 8.0], [3.0, 8.0]]
+    for slack, radius in ((1.0, 5.0), (2.0, 10.0)):
+        lift = SphereLift.around(points, slack)
+        assert lift.center.tolist() == [3.0, 4.0]
+        assert lift.radius == radius
+    assert SphereLift.around(points).radius == 1.75 * 5
+    # Norms go along a row: a hundred points 1 from the middle are 1 away, not 10.
+    ring = np.array([[math.cos(t), math.sin(t)] for t in np.arange(400) * math.pi / 200])
+    assert SphereLift.around(ring, 1).radius == pytest.approx(1, rel=1e-15)
+    with pytest.raises(InputError, match="all points are equal"):
+        SphereLift.around([[1.0, 2.0], [1.0, 2.0]])
+
+
+@pytest.mark.parametrize("size", [1e-200, 1.0, 1e200])
+def test_the_rim_belongs_to_the_lift_but_for_rounding(size):
+    """1e-15 of the square for each of the two inputs, whatever the unit (R^2 = 0.5^2 to 1^2 in
+    units of a power of two)."""
+    for radius in (0.55, 0.7, 1.0):
+        lift = SphereLift(0.0, radius * size)
+        assert lift([[radius * size]]).tolist() == [[1.0, 0.0]]
+        inside, outside = radius * (1 + 0.5e-15) * size, radius * (1 + 1.5e-15) * size
+        assert lift([[inside]])[0, 1] == 0
+        for farther in (outside, 1.3 * radius * size):
+            with pytest.raises(InputError, match="1 of 1 points lie outside the lift's radius"):
+                lift([[farther]])
+
+
+def test_a_point_outside_is_named_with_its_distance():
+    with pytest.raises(InputError) as error:
+        SphereLift((1, 1), 2)([[1, 1], [4, 5], [9, 9]])
+    assert str(error.value) == (
+        "2 of 3 points lie outside the lift's radius 2: point 1 at [4.0, 5.0] is 5 from the "
+        "center; use a larger radius"
+    )
+
+
+def test_alpha_by_hand_and_its_bounds():
+    lift = SphereLift(0.0, 2.0)
+    assert lift.alpha(1.0) == 1 - 1 / 8
+    assert lift.alpha(2.0) == 0.5
+    assert lift.alpha(2.8) == pytest.approx(1 - 2.8**2 / 8, abs=1e-15)
+    for radius in (2 * math.sqrt(2), 3.0):
+        with pytest.raises(ParameterError, match=r"lift's radius \(2.82843\), got"):
+            lift.alpha(radius)
+    # 1 - alpha = rho^2/8 is 2^-40 at rho = 2^-18.5; a power of two below it is told apart no more.
+    assert 1 - lift.alpha(2.0**-18) == 2.0**-39
+    with pytest.raises(ParameterError, match=r"of at least 2.7e-06 or a smaller lift"):
+        lift.alpha(2.0**-19)
+    assert lift.radius * math.sqrt(2 * FINEST_ALPHA) == pytest.approx(2.7e-6, rel=1e-2)
+
+
+def test_a_lift_is_printed_in_short():
+    assert repr(SphereLift((0.5, 2), 3)) == "SphereLift(center=(0.5, 2), radius=3)"
+    eight = ", ".join("01234567")
+    assert repr(SphereLift(range(8), 9)) == f"SphereLift(center=({eight}), radius=9)"
+    assert repr(SphereLift(range(9), 9)) == f"SphereLift(center=({eight}, ...), radius=9)"
+
+
+def test_the_tile_radius_is_a_quantile_of_distances():
+    # From each end of 0, 1, 2, 3, 4 half of all points are within 2, from the middle within 1, from
+    # the others within 1 as well: the median is 1. All of them are within 4, 3, 2, 3, 4: 3.
+    line = np.arange(5.0)[:, None]
+    assert tile_radius_for(line, 2, 1) == 1
+    assert tile_radius_for(line, 4, 2) == 1
+    assert tile_radius_for(line, 2, 2) == tile_radius_for(line, 2, 9) == 3
+    assert tile_radius_for(line, 10) == 1  # five of ten tiles
+    assert tile_radius_for(line, 2, 0.5) == 1  # a quarter: 1, 1, 1, 1, 1
+    with pytest.raises(InputError, match="most points coincide"):
+        tile_radius_for([[1.0], [1.0], [1.0], [2.0]], 10, 1)
+
+
+@pytest.mark.parametrize("unit", [1e-300, 1e300])
+def test_the_tile_radius_scales_with_the_points(unit):
+    """Squares of these distances over- or underflow; all points are within 3, 3, 2, 2 and 3."""
+    line = np.array([[0.0], [1e-20], [1.0], [2.0], [3.0]])
+    assert tile_radius_for(unit * line, 5) / unit == pytest.approx(3, rel=1e-15)
+
+
+def test_rows_of_a_triangle_have_quantiles_of_their_own():
+    """Three points apart by 3, 4 and 5: the greatest distances are 4, 5 and 5, the median 5."""
+    assert tile_radius_for([[0.0, 0.0], [4.0, 0.0], [0.0, 3.0]], 1, 1) == 5
+    # Half of all: 3, 4 and 3 from the three corners.
+    assert tile_radius_for([[0.0, 0.0], [4.0, 0.0], [0.0, 3.0]], 2, 1) == 3
+
+
+def test_at_most_a_thousand_points_evenly_spread():
+    for count, step in ((1, 1), (1000, 1), (1001, 2), (2000, 2), (2001, 3)):
+        assert some_of(np.arange(count)).tolist() == list(range(0, count, step))
+
+
+def test_distinct_rows_are_the_first_of_their_kind():
+    rows = np.array([[2.0, 0.0], [1.0, 0.0], [2.0, 0.0], [1.0, 1.0], [0.0, 0.0]])
+    assert distinct_rows(rows, 3).tolist() == [0, 1, 3]
+    assert distinct_rows(rows, 9).tolist() == [0, 1, 3, 4]
+
+
+def test_labels_for_all_readouts_or_each():
+    assert as_labels(None, 2, 3).tolist() == [[0, 0, 0], [0, 0, 0]]
+    assert as_labels([1, -1], 2, 3).tolist() == [[1, 1, 1], [-1, -1, -1]]
+    assert as_labels([[1, 0], [0, -1]], 2, 2).tolist() == [[1, 0], [0, -1]]
+    with pytest.raises(InputError, match=r"shape \(2,\) or \(2, 3\).*got \(3,\)"):
+        as_labels([1, 0, 1], 2, 3)
+    with pytest.raises(InputError, match="got 2 at point 1"):
+        as_labels([[1, 0], [0, 2]], 2, 2)

@@ -1,0 +1,234 @@
+"""What engines are given and give back, by hand: no engine runs here."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from circuits import CircuitModel, ReferenceCircuit, SphereLift, rules
+from circuits.engines import streams
+from circuits.state import CircuitState, Task
+from tests.conftest import small_circuit
+
+LIFT = SphereLift(center=(0.0,), radius=100.0)
+TIMES = {"tau_h": "2 ms", "tau_u": "3 ms", "tau_V": "4 ms", "dt": "1 ms"}
+
+
+def circuit_of(model=None, **changes) -> ReferenceCircuit:
+    changes = {"n_tiles": 3, "tile_radius": 1.0, "initial_weight": 0.5} | TIMES | changes
+    return ReferenceCircuit(small_circuit(**changes), LIFT, model=model)
+
+
+def state_of(circuit: ReferenceCircuit) -> CircuitState:
+    """Tiles at 0 and 5, the third idle, after seven presentations, with rates of all sizes."""
+    rng, p = np.random.default_rng(1), circuit.parameters
+    state = circuit._idle()
+    state.W = np.vstack([0.5 * LIFT([[0.0], [5.0]]), np.zeros((1, 2))])
+    state.b = 0.5 * math.sqrt(circuit.alpha) * np.array([1.0, 1.0, 0.0])
+    state.recruited = np.array([0, 4, -1])
+    state.h, state.u = rng.random(3), 1 + rng.random(p.n_interneurons)
+    state.V, state.w = 1 + rng.random((p.n_interneurons, 3)), rng.random((p.n_readouts, 3))
+    state.last_size, state.learned, state.shown = 0.25, 7, 9
+    return state
+
+
+def task_of(learn: bool, readouts: int = 1, **options) -> Task:
+    z = np.array([[1.0] * readouts, [0.0] * readouts])
+    settings = {"record": (), "snapshots": False} | options
+    return Task(LIFT([[0.1], [9.0]]), z, learn, settings["record"], settings["snapshots"], print)
+
+
+def same(found: dict, expected: dict) -> None:
+    assert found.keys() == expected.keys()
+    for group, values in expected.items():
+        assert found[group].keys() == values.keys(), group
+        for name, value in values.items():
+            # Both are computed by the same operations, but for the order of some products.
+            np.testing.assert_allclose(found[group][name], value, rtol=1e-12, err_msg=name)
+
+
+@pytest.mark.parametrize("learn", [True, False])
+def test_a_stream_that_restarts_under_gain_control(learn):
+    circuit = circuit_of(n_readouts=2, mu=(3.0, 4.0), recruit_below=0.25, learning_rate=0.1)
+    state, task = state_of(circuit), task_of(learn, 2)
+    found = streams.initial_values(circuit, state, task)
+    alpha, x = circuit.alpha, task.x[0]
+    a = state.W @ x - math.sqrt(alpha) * state.b
+    size = np.linalg.norm(np.maximum(a, 0))
+    assert size > 1e-5  # the tile at 0 answers
+    rest_h, rest_u = 1 / math.sqrt(3), rules.rest_direction(2)
+    h, u = rest_h * np.array([1.0, 1.0, 0.0]), math.sqrt(size) * rest_u
+    expected = {
+        "inputs": {"x": x, "presentation": 0, "n_presentations": 2, "reset": 1, "restart": 0}
+        | {"carry": 0},
+        "excitatory": {"h": h, "b": state.b, "drive": state.W @ x, "a": a, "joins": 0}
+        | {"recruited": [0, 4, -1], "h_rest": rest_h, "kappa": 0.5, "tau_h": 2e-3}
+        | {"sqrt_alpha": math.sqrt(alpha), "eta": 0.1 if learn else 0.0},
+        "inhibitory": {"u": u, "u_rest": rest_u, "tau_u": 3e-3},
+        "gain_control": {"size": size, "gain": 1 / size, "scale": math.sqrt(size), "covered": 1}
+        | {"ratio": math.sqrt(size / 0.25), "last": size, "smallest": circuit.floor}
+        | {"controlled": 1, "constant_gain": 0, "recruiting": int(learn)}
+        | {"least": (0.25 + 1e-9) * (1 - alpha), "first_presentation": 7},
+        "lateral": {"V": np.outer(u, h).ravel(), "tau_V": 4e-3},
+        "feedforward": {"W": state.W.ravel()},
+        "readout": {"z": [1, 1], "mu": [3.0, 4.0]},
+        "classifier": {"w": state.w.ravel(), "learned": 7, "running": float(learn)}
+        | {"constant_rate": 0},
+    }
+    same(found, expected)
+
+
+@pytest.mark.parametrize("learn", [True, False])
+def test_a_stream_that_carries_over_under_a_constant_gain(learn):
+    circuit = circuit_of(reset=False, gain=6.0, tiles="first", readout_rate=0.3)
+    state, task = state_of(circuit), task_of(learn)
+    found = streams.initial_values(circuit, state, task)
+    assert found["inputs"]["reset"] == 0
+    assert (found["excitatory"]["h"] == state.h).all()
+    assert (found["inhibitory"]["u"] == state.u).all()  # all above the spark
+    assert (found["lateral"]["V"] == state.V.ravel()).all()
+    control = found["gain_control"]
+    assert [control[name] for name in ("gain", "scale", "ratio", "covered", "last")] == [
+        *(6.0, 1.0, 1.0, 1.0, 0.25)
+    ]
+    assert control["controlled"] == 0
+    assert control["constant_gain"] == 6.0
+    assert control["recruiting"] == 0  # of tiles that start on the first points
+    assert control["smallest"] == 0.0
+    assert found["classifier"]["running"] == 0
+    assert found["classifier"]["constant_rate"] == (0.3 if learn else 0.0)
+
+
+def test_what_a_user_has_set_is_used_instead():
+    circuit = circuit_of()
+    state, task = state_of(circuit), task_of(False)
+    state.extra = {"excitatory.noise": np.array([1.0, 2.0, 3.0])}
+    values = {"excitatory.h_rest": np.full(3, 0.2), "inhibitory.u_rest": np.array([0.3, 0.4])}
+    values |= {name: np.array([9.0]) for name in streams.LEARNING}
+    values |= {"excitatory.tau_h": np.array([7.0])}
+    found = streams.initial_values(circuit, state, task, values)
+    assert found["excitatory"]["noise"].tolist() == [1, 2, 3]
+    assert found["excitatory"]["h"].tolist() == [0.2, 0.2, 0.0]
+    scale = found["gain_control"]["scale"]
+    assert found["inhibitory"]["u"] == pytest.approx(scale * np.array([0.3, 0.4]), rel=1e-15)
+    assert found["inhibitory"]["u_rest"].tolist() == [0.3, 0.4]
+    assert found["excitatory"]["tau_h"] == 7.0
+    # Rates of learning stay at zero while weights are frozen, whoever set them.
+    chosen = [name.split(".") for name in streams.LEARNING]
+    assert [found[group][name] for group, name in chosen] == [0.0] * 4
+    learning = streams.initial_values(circuit, state, task_of(True), values)
+    assert [learning[group][name] for group, name in chosen] == [9.0] * 4
+
+
+def test_rates_on_their_way_are_part_of_the_state():
+    circuit = circuit_of(CircuitModel(delay="1 ms"))
+    state = state_of(circuit)
+    found = streams.initial_values(circuit, state, task_of(True))
+    names = circuit.model.delay_line(circuit.parameters)
+    assert names == ["excitatory.h_past_1", "inhibitory.u_past_1"]
+    for name in names:
+        group, _, variable = name.partition(".")
+        assert (found[group][variable] == found[group][variable[0]]).all()
+        assert (state.extra[name] == found[group][variable]).all()
+
+
+def test_masked_weights_are_packed():
+    lateral = np.array([[True, False, True], [False, True, True]])
+    feedforward = np.array([[True, True], [False, True], [True, False]])
+    classifier = np.array([[False, True, True]])
+    masks = {"lateral": lateral, "feedforward": feedforward, "classifier": classifier}
+    circuit = circuit_of(CircuitModel(connections=masks))
+    state = state_of(circuit)
+    found = streams.initial_values(circuit, state, task_of(True))
+    u, h = found["inhibitory"]["u"], found["excitatory"]["h"]
+    assert found["lateral"]["V"] == pytest.approx(np.outer(u, h)[lateral], rel=1e-15)
+    assert (found["feedforward"]["W"] == state.W[feedforward]).all()
+    assert (found["classifier"]["w"] == state.w[classifier]).all()
+
+
+# Variables at the end of a stream of two presentations: three tiles, two interneurons.
+FINAL = {
+    "excitatory.h": np.array([1.0, 2.0, 3.0]),
+    "excitatory.b": np.array([4.0, 5.0, 6.0]),
+    "excitatory.recruited": np.array([0.0, 4.0, 8.0]),
+    "inhibitory.u": np.array([7.0, 8.0]),
+    "lateral.V": np.arange(6.0),
+    "feedforward.W": np.arange(6.0) + 10,
+    "classifier.w": np.array([0.1, 0.2, 0.3]),
+    "gain_control.last": np.array([0.75]),
+    "excitatory.noise": np.array([9.0]),
+}
+RECORDED = {
+    "h": {"h": np.array([[3.0, 0.0, 4.0]] * 2), "h_before": np.array([[3.0, 0.0, 3.5]] * 2)},
+    "u": {"u": np.array([[0.6, 0.8]] * 2), "u_before": np.array([[0.6, 0.8], [0.6, 0.6]])},
+    "y": {"y": np.array([[0.5], [-0.5]])},
+    "V_trace": {"V": np.arange(24.0).reshape(4, 6)},
+    "y_trace": {"y": np.arange(4.0)[:, None]},
+    "W_snapshots": {"W": np.arange(12.0).reshape(2, 6)},
+    "b_snapshots": {"b": np.arange(6.0).reshape(2, 3)},
+    "w_snapshots": {"w": np.arange(6.0).reshape(2, 3) + 1},
+}
+
+
+@pytest.mark.parametrize("learn", [True, False])
+def test_what_an_engine_gives_back(learn):
+    circuit = circuit_of()
+    state = state_of(circuit)
+    task = task_of(learn, record=("V", "y"), snapshots=True)
+    found = streams.collect(circuit, state, task, FINAL, RECORDED)
+    assert state.h.tolist() == [1, 2, 3]
+    assert state.u.tolist() == [7, 8]
+    assert state.b.tolist() == [4, 5, 6]
+    assert state.V.tolist() == [[0, 1, 2], [3, 4, 5]]
+    assert state.W.tolist() == [[10, 11], [12, 13], [14, 15]]
+    assert state.w.tolist() == [[0.1, 0.2, 0.3]]
+    assert state.recruited.tolist() == [0, 4, 8]
+    assert state.recruited.dtype == np.int64
+    assert state.last_size == 0.75
+    assert {name: value.tolist() for name, value in state.extra.items()} == {
+        "excitatory.noise": [9.0]
+    }
+    assert (state.shown, state.learned) == (11, 9 if learn else 7)
+    assert found.keys() == {"h", "u", "y", "change", "V_trace", "y_trace"} | {
+        f"{name}_snapshots" for name in "Wbw"
+    }
+    for name in "huy":
+        assert found[name] is RECORDED[name][name]
+    # |dh|/|h| = 0.5/5; in the second |du|/|u| = 0.2/1 is larger.
+    assert found["change"] == pytest.approx([0.1, 0.2], rel=1e-14)
+    assert (found["V_trace"] == np.arange(24.0).reshape(2, 2, 2, 3)).all()
+    assert found["y_trace"].tolist() == [[[0.0], [1.0]], [[2.0], [3.0]]]
+    assert (found["W_snapshots"] == np.arange(12.0).reshape(2, 3, 2)).all()
+    assert (found["b_snapshots"] == np.arange(6.0).reshape(2, 3)).all()
+    assert (found["w_snapshots"] == np.arange(6.0).reshape(2, 1, 3) + 1).all()
+
+
+def test_nothing_is_returned_that_was_not_asked_for_and_nothing_shared():
+    mask = np.array([[True, False, True], [False, True, True]])
+    circuit = circuit_of(CircuitModel(connections={"lateral": mask}))
+    state, final = state_of(circuit), FINAL | {"lateral.V": np.arange(4.0) + 1}
+    found = streams.collect(circuit, state, task_of(True), final, RECORDED)
+    assert found.keys() == {"h", "u", "y", "change"}
+    assert state.V.tolist() == [[1, 0, 2], [0, 3, 4]]
+    for name in ("h", "u", "b", "W", "w"):
+        assert not np.shares_memory(getattr(state, name), final[f"{streams.FINAL[name]}.{name}"])
+    assert not np.shares_memory(state.extra["excitatory.noise"], final["excitatory.noise"])
+
+
+def test_tables_name_what_networks_have():
+    """Every name that these tables hold is a variable of some network, and no object is missing."""
+    from circuits import ManifoldCircuit
+
+    variables: set[str] = set()
+    for changes in ({"recycle": True}, {"readout_rule": "gated", "readout_rate": 0.9}):
+        circuit = ManifoldCircuit(small_circuit(**changes), SphereLift((0.5, 0.25), 3.0), "numpy")
+        variables |= {
+            f"{group}.{name}"
+            for group in streams.GROUPS
+            for name in circuit.network[group].variables
+        }
+    named = {f"{group}.{name}" for name, group in streams.FINAL.items()} | {streams.LAST_SIZE}
+    named |= {f"{group}.{name}" for group, names in streams.COMPUTED.items() for name in names}
+    assert named | set(streams.LEARNING) <= variables

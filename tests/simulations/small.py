@@ -1,0 +1,78 @@
+"""Experiments at small size, and results of the registered size whose truth is planted."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import xarray as xr
+
+from simulations import sweep
+from simulations.experiments import get_experiment
+from simulations.experiments.claim import Claim
+
+TINY: dict[str, dict[str, Any]] = {
+    "tiling-arcs": {"n_points": 300},
+    "two-moons": {"n_points": 300, "label_after": 60, "n_streams": 2},
+    "chessboard-supervision": {
+        "n_points": 320,
+        "label_counts": (20, 40),
+        "mu_grid": (3, 10),
+        "rate_grid": (0.1, 1),
+        "gamma_grid": (100,),
+    },
+    "chessboard-offline": {
+        "n_points": 500,
+        "n_test": 100,
+        "every": 250,
+        "mu_grid": (3, 10),
+        "svm_grid": ((0.01, 1.0), (0.1, 0.1)),
+        "labels_grid": ((0.01, 100.0), (0.1, 10.0)),
+        "plain_grid": (0.01, 0.1),
+    },
+    "square-balance": {"n_points": 300, "label_after": 60},
+    "label-diffusion": {
+        "n_tiling": 200,
+        "moments": (0, 20),
+        "n_probe": 150,
+        "n_points": 300,
+        "mu_grid": (30, 100),
+    },
+    "tiling-objective": {"n_points": 40, "n_stream": 200, "n_starts": 2, "n_shown": 30},
+    "linear-tiles": {"n_points": 200, "n_test": 100, "penalty_grid": (0.01, 1.0)},
+    "label-change": {"n_points": 400, "window": 50, "lag": 100, "mu_grid": (1, 10)},
+}
+
+
+def simulate(name: str, engine: str = "exact", seed: int = 0, **changes: Any) -> xr.Dataset:
+    """One repeat at small size."""
+    config = get_experiment(name).config(engine, TINY[name] | changes)
+    return sweep.run_job(sweep.Job(config.as_dict(), seed))
+
+
+def planted(
+    name: str,
+    values: Callable[[int, xr.Dataset], Mapping[str, Any]],
+    repeats: int | None = None,
+    **changes: Any,
+) -> xr.Dataset:
+    """Merged repeats that say they are of the registered size (but for ``changes``), with the
+    variables that ``values(seed, run)`` gives in place of those found at small size."""
+    experiment = get_experiment(name)
+    run = simulate(name)
+    config = json.dumps(experiment.config("exact", changes).as_dict())
+    return sweep.merge(
+        [
+            run.assign(
+                {key: run[key].copy(data=value) for key, value in values(seed, run).items()}
+            ).assign_attrs(seed=seed, config=config)
+            for seed in experiment.seeds(repeats or experiment.repeats)
+        ]
+    )
+
+
+def claim_named(name: str, merged: xr.Dataset, words: str) -> Claim:
+    """The one claim of an experiment whose name holds some words."""
+    (found,) = (one for one in get_experiment(name).claims(merged) if words in one.claim)
+    return found

@@ -1,0 +1,522 @@
+"""The two experiments on chessboards: all they store is computed again in another way, and their
+claims are shown data made to have what they claim, to lack it, and to leave it open."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import xarray as xr
+from scipy.optimize import minimize
+
+from circuits import ReferenceCircuit
+from circuits.errors import ParameterError, UnsettledWarning
+from circuits.selection import SELECTION_SEED
+from simulations.baselines import (
+    LaplacianSVM,
+    OnlineLogistic,
+    graph_laplacian,
+    hebbian_mean,
+    label_laplacian,
+    label_spreading,
+)
+from simulations.datasets import ROLL_LIFT, chessboard, swiss_roll
+from simulations.experiments import chessboard_offline, get_experiment, roll
+from simulations.experiments.chessboard_supervision import _errors
+from simulations.experiments.roll import PARAMETERS
+from tests.simulations import small
+from tests.simulations.small import TINY, claim_named, planted, simulate
+
+SUPERVISION, OFFLINE = "chessboard-supervision", "chessboard-offline"
+BOARDS = (0.5, 1 / 3, 0.25)
+ROUNDING = 1e-12
+"""Sums of a few hundred numbers of order one in another order."""
+
+
+def outputs(rng, n_points, n_tiles):
+    """Outputs like those of a tiling: few tiles answer a point, and some points meet none."""
+    h = np.maximum(rng.random((n_points, n_tiles)) - 0.6, 0)
+    h[::7] = 0
+    return h / np.maximum(np.linalg.norm(h, axis=1, keepdims=True), 1e-9)
+
+
+def solver(points, labels, mu=(1.0,)):
+    """An exact circuit that has seen a stream, and its run; r readouts."""
+    parameters = PARAMETERS.replace(n_readouts=len(mu), mu=mu)
+    circuit = ReferenceCircuit(parameters, ROLL_LIFT, settling="exact")
+    return circuit, circuit.run(points, labels)
+
+
+# Learners without an intercept
+
+
+def test_logistic_without_intercept_equals_a_loop():
+    rng = np.random.default_rng(1)
+    h, labels = outputs(rng, 60, 5), rng.choice([-1, 0, 1], 60)
+    model = OnlineLogistic(5, 2.0, intercept=False)
+    scores = model.run(h, labels)[:, 0]
+    w = np.zeros(5)
+    for t in range(60):
+        assert scores[t] == pytest.approx(w @ h[t], abs=ROUNDING)
+        w = w + 2.0 * labels[t] / (1 + np.exp(labels[t] * (w @ h[t]))) * h[t]
+    assert model.bias.tolist() == [0.0]
+    with_one = OnlineLogistic(5, 2.0)
+    assert np.abs(with_one.run(h, labels)[:, 0] - scores).max() > 0.1
+    assert with_one.bias[0] != 0
+
+
+def test_the_hebbian_mean_is_the_mean_of_labelled_outputs_so_far():
+    rng = np.random.default_rng(2)
+    h, labels = outputs(rng, 30, 4), rng.choice([-1, 0, 1], (30, 2))
+    scores = hebbian_mean(h, labels)
+    assert scores.shape == (30, 2)
+    for readout in range(2):
+        total = np.zeros(4)
+        for t in range(30):
+            expected = total @ h[t] / max(t, 1)
+            assert scores[t, readout] == pytest.approx(expected, abs=ROUNDING)
+            total = total + labels[t, readout] * h[t]
+    np.testing.assert_array_equal(hebbian_mean(h, labels[:, 0]), hebbian_mean(h, labels[:, :1]))
+    by_hand = hebbian_mean([[1, 0], [1, 0], [0, 1], [1, 1]], [1, 0, -1, 0])
+    np.testing.assert_allclose(by_hand[:, 0], [0, 1, 0, 0], atol=ROUNDING)
+
+
+def test_the_hebbian_mean_is_the_circuit_at_mu_zero():
+    rng = np.random.default_rng(3)
+    points, _ = swiss_roll(250, rng)
+    labels = rng.choice([-1, 0, 0, 1], 250)
+    circuit, run = solver(points, labels, (0.0,))
+    h = run["h"].to_numpy()
+    np.testing.assert_array_equal(run["y"].to_numpy()[:, 0], labels)
+    mean = sum(z * row for z, row in zip(labels, h, strict=True)) / 250
+    # Rounding of the running mean, over 250 updates.
+    np.testing.assert_allclose(circuit.state.w[0], mean, atol=ROUNDING)
+    with_next = np.concatenate([h, h[:1]])
+    score = hebbian_mean(with_next, np.append(labels, 0))[-1, 0]
+    assert score == pytest.approx(circuit.state.w[0] @ h[0], abs=ROUNDING)
+
+
+def objective(w, h, z, lam, mu, penalty):
+    hinge = np.maximum(0, 1 - z[z != 0] * (h[z != 0] @ w)).sum()
+    return hinge + lam * w @ w + mu * w @ penalty @ w
+
+
+@pytest.mark.parametrize(("lam", "mu"), [(0.1, 1.0), (0.01, 0.0), (1.0, 10.0)])
+def test_a_machine_without_intercept_equals_a_general_solver(lam, mu):
+    rng = np.random.default_rng(4)
+    h, z = outputs(rng, 30, 4), rng.choice([-1, 0, 1], 30)
+    L = graph_laplacian(h)
+    machine = LaplacianSVM(lam, mu, intercept=False).fit(h, z)
+    assert machine.b == 0
+    n = int((z != 0).sum())
+    A = np.hstack([z[z != 0, None] * h[z != 0], np.eye(n)])
+    P = lam * np.eye(4) + mu * L
+    found = minimize(
+        lambda p: p[4:].sum() + p[:4] @ P @ p[:4],
+        np.concatenate([np.zeros(4), np.ones(n)]),
+        jac=lambda p: np.concatenate([2 * P @ p[:4], np.ones(n)]),
+        bounds=[(None, None)] * 4 + [(0, None)] * n,
+        constraints={"type": "ineq", "fun": lambda p: A @ p - 1, "jac": lambda p: A},
+        method="SLSQP",
+        options={"ftol": 1e-13, "maxiter": 500},
+    )
+    assert found.success, found.message
+    # The machine's own tolerance is 1e-6 in its gradient; the other one's 1e-13 in the objective.
+    np.testing.assert_allclose(machine.w, found.x[:4], atol=2e-5 * np.abs(found.x[:4]).max())
+    best = objective(machine.w, h, z, lam, mu, L)
+    assert best <= objective(found.x[:4], h, z, lam, mu, L) + 1e-5
+    np.testing.assert_allclose(machine.decision(h), h @ machine.w, atol=ROUNDING)
+
+
+def test_labels_of_one_class_do_not_make_a_machine_without_intercept_constant():
+    h = np.array([[1.0, 0.0], [0.0, 1.0], [0.6, 0.8]])
+    machine = LaplacianSVM(0.01, 0.0, intercept=False).fit(h, [1, 0, 0])
+    # The margin is reached at the labelled point, w = (1, 0), and nothing is known of the other.
+    np.testing.assert_allclose(machine.decision(h), [1, 0, 0.6], atol=1e-5)
+    assert not LaplacianSVM(0.01, 0.0, intercept=False).fit(h, [0, 0, 0]).decision(h).any()
+    assert LaplacianSVM(0.01, 0.0).fit(h, [1, 0, 0]).decision(h).tolist() == [1, 1, 1]
+
+
+def test_labelled_points_alone_will_do_if_the_penalty_is_given():
+    rng = np.random.default_rng(5)
+    h, z = outputs(rng, 40, 5), rng.choice([-1, 0, 0, 1], 40)
+    whole = LaplacianSVM(0.1, 1.0).fit(h, z)
+    part = LaplacianSVM(0.1, 1.0).fit(h[z != 0], z[z != 0], graph_laplacian(h))
+    np.testing.assert_array_equal(whole.w, part.w)
+    assert whole.b == part.b
+
+
+def test_the_penalty_on_labels_is_over_pairs_of_points():
+    rng = np.random.default_rng(6)
+    h, w = outputs(rng, 12, 4), rng.standard_normal(4)
+    total = sum((h[s] @ w - h[t] @ w) ** 2 * (h[s] @ h[t]) for s in range(12) for t in range(12))
+    assert 2 * w @ label_laplacian(h) @ w == pytest.approx(total / 12**2, rel=ROUNDING)
+    assert total > 0.1
+
+
+# What both experiments share
+
+
+def test_responses_are_those_of_the_circuit():
+    rng = np.random.default_rng(7)
+    points, _ = swiss_roll(120, rng)
+    circuit, _ = solver(points, None)
+    far = np.concatenate([points[:50], [np.add(ROLL_LIFT.center, (0.0, 1.4, 0.0))]])
+    found = roll.responses(circuit, far)
+    np.testing.assert_allclose(found, circuit.respond(far), atol=ROUNDING)
+    assert not found[-1].any()
+    np.testing.assert_allclose(np.linalg.norm(found[:-1], axis=1), 1, atol=ROUNDING)
+    # One that takes steps is asked itself, and has not quite settled after so few.
+    stepping = ReferenceCircuit(PARAMETERS.replace(steps_per_presentation=20), ROLL_LIFT)
+    stepping.state = circuit.state
+    with pytest.warns(UnsettledWarning):
+        settling = roll.responses(stepping, points[:5])
+    with pytest.warns(UnsettledWarning):
+        np.testing.assert_array_equal(settling, stepping.respond(points[:5]))
+    assert np.abs(settling - found[:5]).max() > 1e-6
+
+
+def test_mu_is_tried_around_its_critical_value():
+    points, _ = swiss_roll(2000, np.random.default_rng(8))
+    _, run = solver(points, None)
+    h = run["h"].to_numpy()
+    critical = 1 / np.linalg.eigvalsh(h.T @ h / len(h))[-1]
+    assert 0.1 < roll.MU_GRID[0] / critical < 0.25
+    assert 20 < roll.MU_GRID[-1] / critical < 40
+    assert 0.5 < min(roll.MU_GRID, key=lambda mu: abs(mu - critical)) / critical < 2
+
+
+# Supervision
+
+
+def signs_wrong(scores, wanted):
+    """Share of wrong signs, one by one; silence is half."""
+    wrong = [
+        0.5 if s == 0 else float((s > 0) != (c > 0)) for s, c in zip(scores, wanted, strict=True)
+    ]
+    return sum(wrong) / len(wrong)
+
+
+@pytest.fixture(scope="module")
+def supervision():
+    """A repeat, and the stream it was made from, drawn here."""
+    n_points, counts = TINY[SUPERVISION]["n_points"], TINY[SUPERVISION]["label_counts"]
+    rng = np.random.default_rng(3)
+    points, unrolled = swiss_roll(n_points, rng)
+    labelled = [np.sort(rng.permutation(n_points)[:count]) for count in counts]
+    classes = np.stack([chessboard(unrolled, size) for size in BOARDS])
+    return simulate(SUPERVISION, seed=3), points, unrolled, classes, labelled
+
+
+@pytest.mark.parametrize(("board", "count"), [(0, 0), (2, 1)])
+def test_errors_of_online_methods_are_those_of_runs_of_their_own(supervision, board, count):
+    result, points, unrolled, classes, labelled = supervision
+    np.testing.assert_array_equal(result["points"], points)
+    np.testing.assert_array_equal(result["unrolled"], unrolled)
+    np.testing.assert_array_equal(result["classes"], classes)
+    own = labelled[count]
+    assert len(own) == TINY[SUPERVISION]["label_counts"][count]
+    z = np.zeros(len(points), dtype=int)
+    z[own] = classes[board][own]
+    silent = np.setdiff1d(np.arange(len(points)), own)
+    wanted = classes[board][silent]
+    cell = result.isel(board=board, n_labels=count)
+    for mu in TINY[SUPERVISION]["mu_grid"]:
+        _, run = solver(points, z, (float(mu),))
+        y, h = run["y"].to_numpy()[silent, 0], run["h"].to_numpy()
+        found = cell.sel(mu=mu)
+        assert float(found["circuit_error"]) == pytest.approx(signs_wrong(y, wanted), abs=ROUNDING)
+        # Points that share no tile with any labelled one before.
+        apart = [not (h[own[own < t]] @ h[t]).any() for t in silent]
+        assert float(cell["unreached"]) == pytest.approx(np.mean(apart), abs=ROUNDING)
+        assert 0.05 < np.mean(apart) < 0.95
+        part = np.mean(apart) * signs_wrong(y[apart], wanted[apart])
+        assert float(found["circuit_unreached_error"]) == pytest.approx(part, abs=ROUNDING)
+    for name, intercept in (("logistic", True), ("logistic_origin", False)):
+        for rate in TINY[SUPERVISION]["rate_grid"]:
+            scores = OnlineLogistic(h.shape[1], rate, intercept=intercept).run(h, z)[silent, 0]
+            expected = signs_wrong(scores, wanted)
+            assert float(cell[f"{name}_error"].sel(rate=rate)) == pytest.approx(expected)
+    expected = signs_wrong(hebbian_mean(h, z)[silent, 0], wanted)
+    assert float(cell["hebbian_error"]) == pytest.approx(expected, abs=ROUNDING)
+    expected = signs_wrong(label_spreading(points, z, gamma=100).scores[silent], wanted)
+    assert float(cell["spreading_error"].sel(gamma=100)) == pytest.approx(expected, abs=ROUNDING)
+
+
+def test_where_all_points_are_reached_nothing_is_lost_on_others():
+    scores = np.array([1.0, -1.0, 1.0, 1.0]).reshape(4, 1, 1)
+    classes, masks = np.array([[1, 1, 1, -1]]), np.array([[True, False, False, False]])
+    # Of three unlabelled points two are wrong, one of which counts.
+    assert _errors(scores, classes, masks)[0, 0] == pytest.approx(2 / 3)
+    only = np.array([[True, True, False, False]])
+    assert _errors(scores, classes, masks, only)[0, 0] == pytest.approx(1 / 3)
+    assert _errors(scores, classes, masks, ~masks & False)[0, 0] == 0
+
+
+def noise(seed):
+    """Something that differs between seeds, of mean about zero."""
+    return 0.01 * ((seed * 7) % 5 - 2)
+
+
+LEARNERS = ("logistic", "logistic_origin", "hebbian")
+
+
+def supervised(leads, repeats=None, **changes):
+    """Results in which the circuit leads over the learners by so much, on each of three boards."""
+
+    def values(seed, run):
+        found = {"circuit_error": np.full(run["circuit_error"].shape, 0.3)}
+        for name, lead in zip(LEARNERS, leads, strict=True):
+            shape = run[f"{name}_error"].shape
+            by_board = np.reshape(np.broadcast_to(lead, 3), (3, *[1] * (len(shape) - 1)))
+            found[f"{name}_error"] = np.full(shape, 0.3 + noise(seed)) + by_board
+        # What is chosen on other repeats counts, not what would be best on these.
+        found["circuit_error"][..., 1] += 0.1 if seed >= SELECTION_SEED else -0.1
+        found["unreached"] = [0.2, 0.2]
+        found["circuit_unreached_error"] = np.full(run["circuit_error"].shape, 0.04)
+        found["circuit_unreached_error"][..., 1] = 0
+        return found
+
+    return planted(SUPERVISION, values, repeats, **changes)
+
+
+def verdicts(name, merged):
+    return [claim.holds for claim in get_experiment(name).claims(merged)]
+
+
+@pytest.mark.parametrize(
+    ("leads", "expected"),
+    [
+        ((0.05, 0.05, 0.05), [True, True, True, True]),
+        ((-0.05, -0.05, -0.05), [False, False, False, False]),
+        ((0.0, 0.0, 0.0), [None, None, None, None]),
+        # As printed it leads; over one control it does not, and that decides.
+        ((0.05, -0.05, 0.05), [True, False, False, False]),
+        ((0.05, 0.05, -0.05), [True, False, False, False]),
+        ((0.05, 0.0, 0.05), [True, None, None, None]),
+        # Board by board.
+        ((0.05, [0.05, 0, -0.05], [0.05, 0, -0.05]), [True, True, None, False]),
+        # Over one of the classifiers the mean over all boards counts.
+        (([0.1, -0.01, -0.01], 0.05, 0.05), [True, True, True, True]),
+        (([0.01, 0.01, -0.1], 0.05, 0.05), [False, True, True, True]),
+    ],
+)
+def test_verdicts_on_supervision_follow_the_lead(leads, expected):
+    assert verdicts(SUPERVISION, supervised(leads)) == expected
+
+
+def test_supervision_is_decided_at_its_size_alone():
+    leads = (0.05, 0.05, 0.05)
+    assert verdicts(SUPERVISION, supervised(leads, repeats=14)) == [None] * 4
+    assert verdicts(SUPERVISION, supervised(leads, n_points=1999)) == [None] * 4
+
+
+def test_claims_on_supervision_say_where_the_lead_comes_from():
+    merged = supervised((0.05, 0.04, 0.03))
+    printed, coarse, *_ = get_experiment(SUPERVISION).claims(merged)
+    # Fifteen seeds have each value of the noise thrice: mean 0, standard error
+    # 0.01 sqrt(2 * 15/14 / 15).
+    assert printed.short == "error lower by 0.050 ± 0.004 (s.e.), 15 seeds"
+    assert "in 6 of 6 cells, higher in 0" in printed.figure
+    assert "0.5/20: 0.300 ± 0.000 vs 0.350 ± 0.015" in printed.figure
+    assert "without an intercept: error of the circuit lower by 0.040 ± 0.004" in printed.control
+    assert "squares of side 0.5" in coarse.claim
+    assert coarse.short == "0.030 ± 0.004 (s.e.) below the Hebbian mean, 15 seeds"
+    assert "20 labels 0.030 ± 0.015 over the Hebbian mean, 0.040 ± 0.015" in coarse.figure
+    # The mean guesses on a fifth of the points, 0.1; the circuit errs on 0.04 there.
+    assert "Of the lead over it 0.060 ± 0.000 (s.e.) is on the 20% of points" in coarse.control
+    assert "-0.030 ± 0.004 (s.e.) is on all others" in coarse.control
+    worse = get_experiment(SUPERVISION).claims(supervised((-0.05, 0.04, 0.03)))[0]
+    assert "in 0 of 6 cells, higher in 6" in worse.figure
+
+
+# Online and offline
+
+
+def test_times_are_closer_at_the_beginning():
+    settings = get_experiment(OFFLINE).config("exact", {}).settings
+    early = [250, 500, 750, 1000, 1250, 1500]
+    assert settings.times() == [*early, 2000, 2500, 3000, 3500, 4000, 4500, 5000]
+    changes = {"n_points": 1700, "early_every": 400, "every": 300}
+    settings = get_experiment(OFFLINE).config("exact", changes).settings
+    assert settings.times() == [400, 800, 1200]
+    settings = get_experiment(OFFLINE).config("exact", {"n_points": 1000, "every": 100}).settings
+    assert settings.times() == early[:4]
+    with pytest.raises(ParameterError, match="every=600 must not exceed n_points=500"):
+        get_experiment(OFFLINE).config("exact", {"n_points": 500, "every": 600})
+    with pytest.raises(ParameterError, match="early_every"):
+        get_experiment(OFFLINE).config("exact", {"early_every": 501})
+
+
+def test_errors_online_and_offline_are_those_of_learners_of_their_own():
+    tiny = TINY[OFFLINE]
+    result = simulate(OFFLINE, seed=4, labelled=0.1)
+    rng = np.random.default_rng(4)
+    points, unrolled = swiss_roll(tiny["n_points"], rng)
+    test, test_unrolled = swiss_roll(tiny["n_test"], rng)
+    labelled = rng.random(tiny["n_points"]) < 0.1
+    assert result["time"].to_numpy().tolist() == [250, 500]
+    assert result["n_labelled"].to_numpy().tolist() == [labelled[:250].sum(), labelled.sum()]
+    assert 0.07 < labelled.mean() < 0.13
+    for board, time in ((0, 250), (2, 500)):
+        wanted = chessboard(test_unrolled, BOARDS[board])
+        z = np.where(labelled, chessboard(unrolled, BOARDS[board]), 0)[:time]
+        cell = result.isel(board=board).sel(time=time, early=time)
+        for mu in tiny["mu_grid"]:
+            circuit, _ = solver(points[:time], z, (float(mu),))
+            error = signs_wrong(circuit.predict(test)[:, 0], wanted)
+            assert float(cell["online_error"].sel(mu=mu)) == pytest.approx(error, abs=ROUNDING)
+        h, h_test = circuit.respond(points[:time]), circuit.respond(test)
+
+        def check(name, grid, pairs, intercept, penalty, h=h, z=z, h_test=h_test, w=wanted, c=cell):
+            for i, (lam, mu) in enumerate(pairs):
+                machine = LaplacianSVM(lam, mu, intercept=intercept).fit(h, z, penalty)
+                error = signs_wrong(machine.decision(h_test), w)
+                found = c[f"{name}_error"].isel({grid: i})
+                assert str(found[grid].values) == f"lambda={lam:g} mu={mu:g}"
+                # h by another sum: at most one point so close to the border changes sides.
+                assert float(found) == pytest.approx(error, abs=1.01 / len(w)), name
+
+        check("offline", "svm", tiny["svm_grid"], True, graph_laplacian(h))
+        check("offline_origin", "svm", tiny["svm_grid"], False, graph_laplacian(h))
+        check("weights", "svm", tiny["svm_grid"], True, graph_laplacian(h))
+        check("labels", "labels_svm", tiny["labels_grid"], True, label_laplacian(h))
+        plain = [(lam, 0.0) for lam in tiny["plain_grid"]]
+        check("none", "plain_svm", plain, True, graph_laplacian(h))
+
+
+def test_few_points_are_those_up_to_a_thousand():
+    result = simulate(OFFLINE, n_points=1600, every=100, boards=(0.5,))
+    assert result["early"].to_numpy().tolist() == [250, 500, 750, 1000]
+    assert result["time"].to_numpy().tolist() == [250, 500, 750, 1000, 1250, 1500, 1600]
+    assert result["labels_error"].sizes["early"] == 4
+    early = result["offline_error"].sel(time=result["early"].to_numpy()).to_numpy()
+    np.testing.assert_array_equal(result["weights_error"], early)
+
+
+@pytest.fixture(scope="module")
+def long_run():
+    """A repeat with times on both sides of a thousand points."""
+    return simulate(OFFLINE, n_points=1500, every=500)
+
+
+def streamed(long_run, monkeypatch, repeats=None, **given):
+    """Results with errors (board, time) per method, the same for every value of a grid."""
+    monkeypatch.setattr(small, "simulate", lambda name: long_run)
+
+    def values(seed, run):
+        found = {}
+        for name, grid in chessboard_offline.GRIDS.items():
+            old = run[f"{name}_error"]
+            time = old.dims[-1]
+            value = np.zeros((3, old.sizes[time])) + np.asarray(given.get(name, 0.3))
+            # What all others are compared with varies, less on finer boards, and so all
+            # differences do, and all slopes.
+            if name in ("online", "weights"):
+                value = value + noise(seed) * per_board(1, 0.5, 0)
+            value = np.repeat(value[:, None], old.sizes[grid], axis=1)
+            value[:, 1] += 0.1 if seed >= SELECTION_SEED else -0.1
+            found[f"{name}_error"] = value
+        return found
+
+    return small.planted(OFFLINE, values, repeats)
+
+
+def per_board(*values):
+    return np.array(values)[:, None]
+
+
+def at_times(*values):
+    """Errors at 250, 500, ..., 1500 on the first board; 0.3 on the others."""
+    return np.stack([np.array(values), np.full(6, 0.3), np.full(6, 0.3)])
+
+
+@pytest.mark.parametrize(
+    ("given", "closer", "ahead", "twist"),
+    [
+        # The gap grows, shrinks, or does neither.
+        ({"online": per_board(0.3, 0.35, 0.4)}, True, None, None),
+        ({"online": per_board(0.4, 0.35, 0.3)}, False, False, None),
+        # The offline error grows as much as the online one.
+        (
+            {"online": per_board(0.3, 0.35, 0.4), "offline": per_board(0.3, 0.35, 0.4)},
+            None,
+            None,
+            None,
+        ),
+        # Ahead by the mean of four times, whatever comes after.
+        ({"online": at_times(0.2, 0.2, 0.2, 0.2, 0.3, 0.3)}, None, True, None),
+        ({"online": at_times(0.3, 0.3, 0.3, 0.3, 0.2, 0.3)}, None, None, None),
+        ({"online": at_times(0.1, 0.32, 0.32, 0.32, 0.3, 0.3)}, None, True, None),
+        ({"online": at_times(0.4, 0.4, 0.4, 0.3, 0.1, 0.3)}, None, False, None),
+        ({"offline": at_times(0.5, 0.4, 0.4, 0.3, 0.3, 0.3)}, None, True, None),
+        # The control is not the claim.
+        ({"offline_origin": 0.1}, None, None, None),
+        # The penalty on weights against that on labels, over all boards; none is a control.
+        ({"labels": 0.4, "none": 0.2}, None, None, True),
+        ({"labels": 0.2, "none": 0.4}, None, None, False),
+        ({"labels": per_board(0.4, 0.3, 0.3)}, None, None, True),
+        ({"labels": per_board(0.4, 0.2, 0.3)}, None, None, None),
+        ({"labels": per_board(0.4, 0.1, 0.3)}, None, None, False),
+        ({"weights": 0.2}, None, None, True),
+    ],
+)
+def test_verdicts_on_online_and_offline(long_run, monkeypatch, given, closer, ahead, twist):
+    merged = streamed(long_run, monkeypatch, **given)
+    assert verdicts(OFFLINE, merged) == [closer, ahead, twist]
+
+
+def test_online_and_offline_are_decided_at_their_size_alone(long_run, monkeypatch):
+    given = {"online": per_board(0.1, 0.2, 0.3), "labels": 0.4, "none": 0.4}
+    assert verdicts(OFFLINE, streamed(long_run, monkeypatch, **given)) == [True] * 3
+    few = streamed(long_run, monkeypatch, repeats=59, **given)
+    assert verdicts(OFFLINE, few) == [None] * 3
+
+
+def test_claims_on_online_and_offline_show_their_figures(long_run, monkeypatch):
+    merged = streamed(
+        long_run,
+        monkeypatch,
+        online=at_times(0.2, 0.22, 0.24, 0.26, 0.3, 0.32),
+        offline=per_board(0.3, 0.25, 0.2),
+        offline_origin=per_board(0.25, 0.25, 0.25),
+        labels=per_board(0.35, 0.36, 0.37),
+        none=per_board(0.38, 0.29, 0.31),
+    )
+    closer, ahead, twist = get_experiment(OFFLINE).claims(merged)
+    # Gaps 0.02, 0.05, 0.1 in order: 0.04 per board; 0.07, 0.05, 0.05 without intercept.
+    assert closer.short == "gap grows by 0.040 ± 0.001 (s.e.), 60 seeds"
+    assert "0.5: 0.320 ± 0.014 vs 0.300 ± 0.000, higher by 0.020 ± 0.002 (s.e.)" in closer.figure
+    assert "without intercept the gap grows by -0.010 ± 0.001" in closer.control
+    # 0.02/0.3, 0.05/0.25, 0.1/0.2: half of 0.5 - 0.0667.
+    assert "as a share of the offline error it grows by 0.217 ±" in closer.control
+    # The mean of 0.1, 0.08, 0.06 and 0.04.
+    assert ahead.short == "error lower by 0.070 ± 0.002 (s.e.), 60 seeds"
+    assert "250: 0.100 ± 0.002 (s.e.)" in ahead.figure
+    assert "1500: -0.020 ± 0.002 (s.e.)" in ahead.figure
+    assert "error of the circuit lower by 0.020 ± 0.002 (s.e.)" in ahead.control
+    assert "250: 0.050 ± 0.002 (s.e.)" in ahead.control
+    # The mean of 0.05, 0.06 and 0.07; against none that of 0.08, -0.01 and 0.01.
+    assert twist.short.startswith("error lower by 0.060 ± 0.00")
+    assert "by board 0.5 0.050 ± 0.002 (s.e.), 0.333 0.060 ± 0.001" in twist.figure
+    assert "none 0.380 ± 0.000, 0.290 ± 0.000, 0.310" in twist.figure
+    assert "on weights 0.300 ± 0.014" in twist.figure
+    assert "lower by 0.027 ±" in twist.control
+    assert "0.5 0.080 ± 0.002 (s.e.), 0.333 -0.010 ± 0.001" in twist.control
+
+
+def test_slopes_go_from_large_squares_to_small_ones():
+    def made(values, boards):
+        return xr.DataArray([values], dims=("repeat", "board"), coords={"board": boards})
+
+    assert chessboard_offline.slopes(made([1.0, 2.0, 4.0], ["0.5", "0.333", "0.25"])) == [1.5]
+    assert chessboard_offline.slopes(made([4.0, 1.0, 2.0], ["0.25", "0.5", "0.333"])) == [1.5]
+    assert chessboard_offline.slopes(made([1.0, 3.0], ["0.5", "0.25"])) == [2.0]
+    assert np.isnan(chessboard_offline.slopes(made([1.0], ["0.5"]))).all()
+
+
+def test_one_board_leaves_the_trend_open():
+    merged = planted(OFFLINE, lambda seed, run: {}, 1)
+    one = merged.isel(board=[0])
+    claim = claim_named(OFFLINE, one, "the coarser")
+    assert claim.holds is None
+    assert "0.333" not in claim_named(OFFLINE, one, "smoothness").control

@@ -1,0 +1,195 @@
+"""Labels that change: windows and what is left by hand, and claims on planted errors."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from circuits import ReferenceCircuit
+from circuits.errors import ParameterError
+from circuits.selection import SELECTION_SEED
+from simulations import sweep
+from simulations.datasets import ROLL_LIFT, chessboard, swiss_roll
+from simulations.experiments import get_experiment
+from simulations.experiments import label_change as module
+from tests.simulations.small import claim_named, planted, simulate
+
+NAME = "label-change"
+
+
+@pytest.fixture(scope="module")
+def run():
+    return simulate(NAME)
+
+
+@pytest.fixture(scope="module")
+def registered():
+    return planted(NAME, lambda seed, run: {})
+
+
+def test_classes_are_exchanged_from_the_change_on():
+    assert module.exchanged(np.array([1, -1, 1, -1, 1]), 2).tolist() == [1, -1, -1, 1, -1]
+
+
+def test_windows_count_points_without_a_label():
+    """Two windows of two points, one stream, one gain; the last point is one too many."""
+    y = np.array([0.5, -0.5, 0.0, 1.0, 1.0]).reshape(5, 1, 1)
+    classes = np.array([1, 1, 1, -1, 1]).reshape(5, 1)
+    silent = np.zeros(5, dtype=bool)
+    assert module.windowed(y, classes, silent, 2).tolist() == [[[0.5, 0.75]]]
+    labelled = np.array([False, True, False, True, False])
+    assert module.windowed(y, classes, labelled, 2).tolist() == [[[0.0, 0.5]]]
+    found = module.windowed(y, classes, np.array([True, True, False, False, True]), 2)
+    assert np.isnan(found[0, 0, 0])
+    assert found[0, 0, 1] == 0.75
+
+
+def test_every_error_is_that_of_a_circuit_of_its_own(run):
+    """One readout at a time, and errors counted point by point."""
+    p, rng = get_experiment(NAME).parameters, np.random.default_rng(0)
+    points, unrolled = swiss_roll(400, rng)
+    steady = chessboard(unrolled, 0.5)
+    mask = rng.random(400) < 0.05
+    assert 5 <= mask.sum() <= 40
+    assert run["time"].values.tolist() == list(range(50, 401, 50))
+    assert (int(run["change_at"]), int(run["decided_at"])) == (200, 300)
+    for stream, classes in (
+        ("steady", steady),
+        ("changed", np.array([c if t < 200 else -c for t, c in enumerate(steady)])),
+    ):
+        labels = np.where(mask, classes, 0)
+        for rule, rate in (("printed", "running_mean"), ("constant", 0.002)):
+            for mu in (1, 10):
+                own = p.replace(mu=float(mu), readout_rate=rate)
+                circuit = ReferenceCircuit(own, ROLL_LIFT, settling="exact")
+                y = circuit.run(points, labels)["y"].to_numpy()[:, 0]
+                for end in run["time"].values:
+                    count, wrong = 0, 0.0
+                    for t in range(end - 50, end):
+                        if not mask[t]:
+                            count += 1
+                            wrong += 0.5 if y[t] == 0 else float(np.sign(y[t]) != classes[t])
+                    found = run[f"{rule}_error"].sel(stream=stream, mu=mu, time=end)
+                    # A readout among others may round otherwise: at most one point changes sides.
+                    assert float(found) == pytest.approx(wrong / count, abs=1.01 / count)
+                    if end <= 200:
+                        before = run[f"{rule}_error"].sel(mu=mu, time=end)
+                        assert float(before[0]) == float(before[1])
+
+
+def test_after_the_change_old_answers_are_wrong(run):
+    """Right after it the error is about one less what it would be without the change."""
+    for rule in module.RULES:
+        later = run[f"{rule}_error"].sel(mu=1, time=250)
+        assert float(later.sum()) == pytest.approx(1, abs=0.2)
+
+
+def test_what_is_left_of_a_change_by_hand(registered):
+    template = registered["printed_error"].isel(mu=0, time=0, repeat=slice(4))
+    template = template.transpose("repeat", "stream")
+    values = np.array([[0.1, 0.1], [0.1, 0.5], [0.1, 0.9], [0.6, 0.2]])  # steady, changed
+    found = module.left_over(template.copy(data=values))
+    np.testing.assert_allclose(found, [0, 1, 2, 1])
+
+
+def with_errors(registered, rule, reported, choosing):
+    """Errors of one rule (stream, mu, time) on either kind of repeat; guessing for the other."""
+    merged = registered
+    selected = merged["seed"].values >= SELECTION_SEED
+    noise = 0.01 * np.random.default_rng(0).standard_normal(len(selected))
+    for name in module.RULES:
+        room = merged[f"{name}_error"].transpose("repeat", "stream", "mu", "time")
+        array = np.full(room.shape, 0.5)
+        if name == rule:
+            array[:] = np.where(selected[:, None, None, None], choosing, reported)
+            array += noise[:, None, None, None] * np.array([0, 1])[:, None, None]
+        merged = merged.assign({f"{name}_error": room.copy(data=array)})
+    return merged
+
+
+def course(steady, decided, elsewhere=0.3):
+    """Errors (stream, mu, time): of the changed stream at the time that decides, and at others;
+    alike for both gains."""
+    array = np.full((2, 2, 8), elsewhere)
+    array[0] = steady
+    array[1, :, 5] = decided  # the window up to 300, 100 points after the change at 200
+    return array
+
+
+@pytest.mark.parametrize("rule", module.RULES)
+def test_a_readout_has_adapted_if_less_than_half_of_the_change_is_left(registered, rule):
+    words = {"printed": "the printed", "constant": "a constant"}
+
+    def verdict(decided, steady=0.1, elsewhere=0.3, of=rule):
+        errors = course(steady, decided, elsewhere)
+        merged = with_errors(registered, rule, errors, errors)
+        return claim_named(NAME, merged, f"with {words[of]} rate").holds
+
+    assert verdict(0.26) is True  # 0.4 of the way from 0.1 to 0.5
+    assert verdict(0.34) is False
+    assert verdict(0.3) is None
+    # Nothing else counts, but the stream without a change does.
+    assert verdict(0.26, elsewhere=0.9) is True
+    assert verdict(0.34, elsewhere=0.0) is False
+    assert verdict(0.34, steady=0.3) is True
+    other = {"printed": "constant", "constant": "printed"}[rule]
+    assert verdict(0.1, of=other) is False  # which guesses
+
+
+def test_the_gain_is_chosen_on_other_repeats_by_the_changed_stream(registered):
+    """There the second gain is better after the change, and the first one without it."""
+    choosing = course(0.1, 0.3)
+    choosing[0, 1], choosing[1, 0], choosing[1, 1] = 0.45, 0.4, 0.2
+    reported = course(0.1, 0.9)
+    reported[1, 1] = 0.15
+    merged = with_errors(registered, "printed", reported, choosing)
+    claim = claim_named(NAME, merged, "printed")
+    assert claim.holds is True
+    assert "at μ = 10;" in claim.figure
+    assert float(module.chosen_mu(merged, "printed")) == 10
+
+
+def test_below_the_registered_size_nothing_is_decided(registered):
+    errors = course(0.1, 0.1)
+    for changes in ({"n_points": 4500, "lag": 1250}, {"lag": 1000}):
+        merged = with_errors(planted(NAME, lambda s, r: {}, **changes), "printed", errors, errors)
+        assert claim_named(NAME, merged, "printed").holds is None
+    few = registered.isel(repeat=slice(1, None))
+    merged = with_errors(few, "printed", errors, errors)
+    assert claim_named(NAME, merged, "printed").holds is None
+
+
+def test_claims_name_errors_with_and_without_the_change(run):
+    merged = sweep.merge([run, simulate(NAME, seed=1)])
+    for rule, other in (("printed", "constant"), ("constant", "printed")):
+        claim = claim_named(NAME, merged, "a constant" if rule == "constant" else "the printed")
+        assert claim.holds is None
+        assert len(claim.short) <= 60
+        best = module.chosen(merged, rule).mean("repeat")
+        for lag in (0, 100, 200):
+            one = best.sel(time=200 + lag)
+            changed, steady = (float(one.sel(stream=s)) for s in ("changed", "steady"))
+            assert f"{lag}: {changed:.2f} ({steady:.2f})" in claim.figure
+        last = float(best.sel(time=400, stream="steady"))
+        elsewhere = float(module.chosen(merged, other).mean("repeat").sel(time=400)[0])
+        assert f"window is {last:.2f}, and at the other rate {elsewhere:.2f}" in claim.control
+        assert ("a constant 0.002" in claim.statistic) == (rule == "constant")
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"lag": 1300}, "lag must be a multiple of window=250, got 1300"),
+        ({"n_points": 5100}, r"change must be a multiple of window=250, got 2550 \(half of"),
+        ({"lag": 2750}, "lag=2750 must not exceed half of n_points=5000"),
+        ({"readout_rate": 0.1}, "sets readout_rate itself: set constant_rate instead"),
+        ({"mu": 3}, "sets mu itself: set mu_grid instead"),
+    ],
+)
+def test_settings_that_do_not_fit_are_refused(changes, message):
+    with pytest.raises(ParameterError, match=message):
+        get_experiment(NAME).config("exact", changes)
+
+
+def test_the_whole_rest_of_the_stream_may_pass_before_it_is_decided():
+    assert get_experiment(NAME).config("exact", {"lag": 2500}).settings.change == 2500

@@ -1,0 +1,346 @@
+"""Two labels on a square: what is stored, by hand, and claims on results whose truth is planted."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.svm import SVC
+
+from circuits import ReferenceCircuit
+from simulations.datasets import unit_square
+from simulations.experiments import get_experiment
+from simulations.experiments.square_balance import (
+    APPROACHES,
+    CUTS,
+    fixed_point,
+    minimum_cut,
+)
+from tests.simulations.small import TINY, claim_named, planted, simulate
+
+NAME = "square-balance"
+SEED = 3
+AFTER = TINY[NAME]["label_after"]
+
+
+@pytest.fixture(scope="module")
+def run():
+    return simulate(NAME, seed=SEED)
+
+
+def solved(after: int):
+    """Points, labels, responses and weights of the exact solver for one placement of labels."""
+    experiment = get_experiment(NAME)
+    rng = np.random.default_rng(SEED)
+    points, labels = unit_square(TINY[NAME]["n_points"], after, rng, 0.1)
+    solver = ReferenceCircuit(experiment.parameters, experiment.lift, settling="exact")
+    solver.run(points, labels)
+    return points, labels, solver.respond(points), solver.state.w[0]
+
+
+def laplacian_scores(h, labels, lam: float, mu: float):
+    """The machine with Laplacian penalty as a kernel machine, written another way."""
+    S = sum(np.outer(row, row) for row in h) / len(h)
+    L = np.diag(S.sum(axis=1)) - S
+    inverse = np.linalg.inv(lam * np.eye(len(L)) + mu * L)
+    known = labels != 0
+    machine = SVC(C=0.5, kernel="precomputed", tol=1e-9)
+    machine.fit(h[known] @ inverse @ h[known].T, labels[known])
+    return machine.decision_function(h @ inverse @ h[known].T)
+
+
+def described(scores, points):
+    """Share in the larger class, on neither side, and on the side of their label: counted."""
+    plus = minus = own = 0
+    for score, (x, y) in zip(scores, points, strict=True):
+        plus += score > 0
+        minus += score < 0
+        nearer_plus = np.hypot(x - 0.9, y - 0.9) < np.hypot(x - 0.1, y - 0.1)
+        own += (score > 0 and nearer_plus) or (score < 0 and not nearer_plus)
+    n = len(points)
+    return max(plus, minus) / n, 1 - (plus + minus) / n, own / n
+
+
+def assert_described(run, approach: str, scores, points):
+    one = run.sel(approach=approach)
+    measures = [float(one[name]) for name in ("majority", "undecided", "own_side")]
+    assert measures == pytest.approx(described(scores, points), abs=1e-12)
+
+
+@pytest.mark.parametrize(("when", "after"), [("", 0), (", late", AFTER)])
+def test_circuit_and_laplacian_by_hand(run, when, after):
+    points, labels, h, w = solved(after)
+    silent = labels == 0
+    assert silent.sum() == TINY[NAME]["n_points"] == len(run["point"])
+    assert np.flatnonzero(~silent).tolist() == [after, after + 1]
+    # The silent points are the same, whenever the labels come.
+    assert (run["points"].to_numpy() == points[silent]).all()
+    circuit, laplacian = (run["score"].sel(approach=f"{name}{when}").to_numpy() for name in
+                          ("circuit", "laplacian"))  # fmt: skip
+    assert (circuit == (h @ w)[silent]).all()
+    assert_described(run, f"circuit{when}", circuit, points[silent])
+    expected = laplacian_scores(h, labels, 3e-4, 1.0)[silent]
+    # The machine's solver stops at 1e-6.
+    np.testing.assert_allclose(laplacian, expected, atol=1e-5)
+    assert_described(run, f"laplacian{when}", expected, points[silent])
+    # Neither could stand for the other, nor one placement for the other.
+    assert len({run["majority"].sel(approach=name).item() for name in APPROACHES}) == 5
+
+
+def test_settings_reach_the_methods(run):
+    _, labels, h, _ = solved(0)
+    silent = labels == 0
+    other = simulate(NAME, seed=SEED, svm_lambda=1e-2, svm_mu=3.0, inset=0.2)
+    assert other.attrs["inset"] == 0.2
+    assert run.attrs["inset"] == 0.1
+    assert not other["score"].equals(run["score"])
+    changed = simulate(NAME, seed=SEED, svm_lambda=1e-2, svm_mu=3.0)
+    assert changed["score"].sel(approach="circuit").equals(run["score"].sel(approach="circuit"))
+    expected = laplacian_scores(h, labels, 1e-2, 3.0)[silent]
+    found = changed["score"].sel(approach="laplacian").to_numpy()
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+
+
+def objective(h, labels, mu, w, y):
+    """Eq. (zneuronONline2), term by term."""
+    terms = [(yt - zt) ** 2 / 2 - mu * yt * (w @ ht) for ht, zt, yt in
+             zip(h, labels, y, strict=True)]  # fmt: skip
+    return sum(terms) / len(h) + mu / 2 * (w @ w)
+
+
+def iterated(h, labels, mu, w):
+    """Weights after many alternations, and what they are worth."""
+    for _ in range(3000):
+        w = (np.clip(mu * (h @ w) + labels, -1, 1)[:, None] * h).mean(axis=0)
+    return objective(h, labels, mu, w, np.clip(mu * (h @ w) + labels, -1, 1)), w
+
+
+def test_minimum_cut_by_hand(run):
+    points, labels, h, _ = solved(0)
+    silent = labels == 0
+    assert run["cut_mu"].to_numpy().tolist() == [10, 30, 100, 1000]
+    assert run["cut"].to_numpy().tolist() == list(CUTS)
+    assert run["cut_converged"].to_numpy().all()
+    for mu in (10, 30, 100, 1000):
+        found = [iterated(h, labels, mu, start * h.mean(axis=0)) for start in (0, -1, 1)]
+        lowest = min(found, key=lambda pair: pair[0])
+        for name, (value, w) in zip(CUTS, (found[0], lowest), strict=True):
+            one = run.sel(cut_mu=mu, cut=name)
+            # Near its minimum the objective is flat: weights within 1e-9 give it to 1e-12.
+            assert float(one["cut_objective"]) == pytest.approx(value, rel=1e-9)
+            share = described((h @ w)[silent], points[silent])[0]
+            assert float(one["cut_majority"]) == pytest.approx(share, abs=1e-12)
+            if (mu, name) == (10, "lowest"):
+                scores = run["score"].sel(approach="minimum cut").to_numpy()
+                np.testing.assert_allclose(scores, (h @ w)[silent], rtol=1e-6)
+                assert_described(run, "minimum cut", scores, points[silent])
+    # Everywhere one class has all.
+    assert run["cut_majority"].sel(cut="lowest").min() > 0.99
+
+
+def test_the_circuits_own_gain_is_the_first_cut():
+    other = simulate(NAME, seed=SEED, mu=50.0, cut_grid=(7,))
+    assert other["cut_mu"].to_numpy().tolist() == [50, 7]
+    _, labels, h, _ = solved(0)
+    for mu, found in zip((50, 7), other["cut_objective"].to_numpy(), strict=True):
+        assert found == pytest.approx([cut.objective for cut in minimum_cut(h, labels, mu)])
+
+
+H = np.array([[1.0, 0.0], [0.0, 1.0], [0.6, 0.8], [0.8, 0.6]])
+Z = np.array([1, -1, 0, 0])
+
+
+def test_alternation_by_hand_and_downhill():
+    mu, w = 2.0, np.array([0.3, 0.1])
+    values = []
+    for n in range(1, 8):
+        found = fixed_point(H, Z, mu, np.array([0.3, 0.1]), 0.0, n)
+        y = [min(1, max(-1, mu * (a * w[0] + b * w[1]) + z)) for (a, b), z in
+             zip(H, Z, strict=True)]  # fmt: skip
+        w = np.array([sum(yt * ht[i] for yt, ht in zip(y, H, strict=True)) / 4 for i in (0, 1)])
+        np.testing.assert_allclose(found.w, w, atol=1e-15)
+        assert (found.n_iterations, found.converged) == (n, False)
+        values.append(found.objective)
+    assert all(after <= before + 1e-15 for before, after in pairwise(values))
+
+
+def test_alternation_stops_at_its_fixed_point():
+    # One tile, no label, mu s = 2: the readout doubles until it is clipped, and then w = mean h.
+    h, silence = np.full((5, 1), 0.5), np.zeros(5, dtype=int)
+    found = fixed_point(h, silence, 8.0, np.array([0.01]))
+    assert found.w.tolist() == [0.5]
+    # 0.01, 0.02, ... 0.32: then 8 w h = 1.28 is clipped; one more iteration changes nothing.
+    assert (found.n_iterations, found.converged) == (7, True)
+    assert found.objective == pytest.approx(1 / 2 - 8 * 0.25 + 8 / 2 * 0.25)
+    still = fixed_point(h, silence, 8.0, np.zeros(1))
+    assert (still.w.tolist(), still.n_iterations, still.converged) == ([0.0], 1, True)
+    # A tolerance is relative: a decay by half every time is a change of the size of w itself.
+    rough = fixed_point(h, silence, 2.0, np.array([0.01]), tolerance=1.0)
+    assert (rough.w.tolist(), rough.n_iterations) == ([0.005], 1)
+
+
+def test_the_lowest_of_three_cuts():
+    # Two tiles that share nothing, each with its label: silence leads to both, which is best.
+    apart = np.eye(2).repeat(10, axis=0)
+    labels = np.zeros(20, dtype=int)
+    labels[[0, 10]] = 1, -1
+    silent, lowest = minimum_cut(apart, labels, 20.0)
+    assert np.sign(silent.w).tolist() == [1, -1]
+    assert lowest.objective == silent.objective
+    # Most points see both tiles: one class everywhere is lower, and silence does not find it.
+    both = np.full((100, 2), np.sqrt(0.5))
+    h, z = np.concatenate([apart, both]), np.concatenate([labels, np.zeros(100, dtype=int)])
+    silent, lowest = minimum_cut(h, z, 20.0)
+    assert np.sign(silent.w).tolist() == [1, -1]
+    assert np.sign(lowest.w[0]) == np.sign(lowest.w[1]) != 0
+    assert lowest.objective < silent.objective
+    # A label more for one class decides which.
+    for favoured in (-1, 1):
+        z[30] = favoured
+        assert np.sign(minimum_cut(h, z, 20.0)[1].w).tolist() == [favoured] * 2
+
+
+def test_labels_that_no_tile_covers_are_said(run):
+    assert run["label_covered"].to_numpy().tolist() == [True, True]
+    assert run["placement"].to_numpy().tolist() == ["first", "late"]
+    # Tiles on the first points only: early labels recruit for themselves, late ones may miss.
+    few = simulate(NAME, seed=SEED, tiles="first", n_tiles=4, tile_radius=0.1)
+    assert few["label_covered"].to_numpy().tolist() == [True, False]
+
+
+# Claims
+
+
+def halves(seed: int, width: float) -> float:
+    """A share that falls off from 0.5, the same for every seed of the same rest."""
+    return 0.5 + width * (1 - np.sqrt(1 - (seed % 100 + 0.5) / 100))
+
+
+def fair(seed: int, run: Any) -> dict[str, Any]:
+    """Majorities and sides as the paper has them."""
+    shares = {
+        "circuit": halves(seed, 0.4),
+        "laplacian": halves(7 * seed, 0.2),
+        "circuit, late": halves(seed, 0.1),
+        "laplacian, late": halves(seed, 0.2),
+        "minimum cut": 0.99,
+    }
+    side = {"laplacian": 0.9 + 0.02 * (-1) ** seed}
+    return {
+        "majority": [shares[name] for name in APPROACHES],
+        "own_side": [side.get(name, 0.5 + 0.001 * seed) for name in APPROACHES],
+    }
+
+
+def with_majority(**changes: Any):
+    """`fair`, with the majorities of some approaches changed to functions of the seed."""
+
+    def values(seed: int, run: Any) -> dict[str, Any]:
+        found = fair(seed, run)
+        for name, of_seed in changes.items():
+            found["majority"][APPROACHES.index(name.replace("_", " "))] = of_seed(seed)
+        return found
+
+    return values
+
+
+RARE, MORE, FALLS, DIAGONAL, CUT = (
+    "rare", "fluctuates", "fall off", "diagonal", "minimum cut"
+)  # fmt: skip
+EVERY = (RARE, MORE, FALLS, DIAGONAL, CUT)
+
+
+def verdicts(merged) -> list[bool | None]:
+    return [claim_named(NAME, merged, words).holds for words in EVERY]
+
+
+def test_every_claim_holds_on_data_made_so():
+    assert verdicts(planted(NAME, fair)) == [True] * 5
+
+
+def test_no_claim_is_decided_on_fewer_repeats():
+    assert get_experiment(NAME).repeats == 200
+    # Every run's cut is one class: a tenth of the repeats decides that, no fewer.
+    assert verdicts(planted(NAME, fair, 199)) == [None, None, None, None, True]
+    assert verdicts(planted(NAME, fair, 19)) == [None] * 5
+    assert verdicts(planted(NAME, fair, n_points=1999)) == [None] * 5
+
+
+@pytest.mark.parametrize(
+    ("changes", "words", "verdict"),
+    [
+        # In a fifth, a tenth and none of the runs one class has nearly all, by either method.
+        ({"circuit": lambda s: 0.95 if s % 5 == 0 else 0.55}, RARE, False),
+        ({"laplacian": lambda s: 0.95 if s % 5 == 0 else 0.55}, RARE, False),
+        ({"circuit": lambda s: 0.95 if s % 10 == 0 else 0.55}, RARE, None),
+        ({"circuit": lambda s: 0.95 if s % 50 == 0 else 0.55}, RARE, True),
+        # 0.9 itself is not over 0.9.
+        ({"circuit": lambda s: 0.9 if s % 5 == 0 else 0.55}, RARE, True),
+        # The late labels are a control and decide nothing.
+        ({"circuit, late": lambda s: 0.95}, RARE, True),
+        # The Laplacian fluctuates more; both alike.
+        ({"circuit": lambda s: halves(s, 0.1)}, MORE, False),
+        ({"circuit": lambda s: halves(s, 0.2)}, MORE, None),
+        # A mode at 0.7, of either method; a flat histogram.
+        ({"circuit": lambda s: 0.7 + 0.1 * (halves(s, 1) - 0.5) * (-1) ** s}, FALLS, False),
+        ({"laplacian": lambda s: 0.7 + 0.1 * (halves(s, 1) - 0.5) * (-1) ** s}, FALLS, False),
+        ({"circuit": lambda s: 0.5 + (s % 100 + 0.5) / 200}, FALLS, None),
+        # The circuit is as asymmetric as the minimum cut, or more.
+        ({"minimum cut": lambda s: 0.6}, CUT, None),
+        ({"minimum cut": lambda s: 0.6, "circuit": lambda s: 0.95}, CUT, False),
+        ({"minimum cut": lambda s: 0.9}, CUT, None),
+    ],
+)  # fmt: skip
+def test_claims_on_data_made_to_break_them(changes, words, verdict):
+    merged = planted(NAME, with_majority(**changes))
+    assert claim_named(NAME, merged, words).holds is verdict
+
+
+@pytest.mark.parametrize(("level", "verdict"), [(0.9, True), (0.875, None), (0.85, False)])
+def test_the_diagonal_needs_most_points_on_their_side(level, verdict):
+    def values(seed, run):
+        # All other approaches are where the Laplacian is not: they decide nothing.
+        sides = [1.4 - level + 0.01 * (-1) ** seed] * 5
+        sides[1] = level + 0.02 * (-1) ** seed
+        return fair(seed, run) | {"own_side": sides}
+
+    claim = claim_named(NAME, planted(NAME, values), DIAGONAL)
+    assert claim.holds is verdict
+    assert claim.figure.startswith(f"{level:.3f} ± 0.001")
+
+
+def test_exchanging_circuit_and_laplacian_breaks_claims():
+    def exchanged(seed, run):
+        found = fair(seed, run)
+        return {key: [values[i] for i in (1, 0, 3, 2, 4)] for key, values in found.items()}
+
+    assert verdicts(planted(NAME, exchanged)) == [True, False, True, False, True]
+
+
+def test_what_claims_say():
+    merged = planted(NAME, fair)
+    rare, more, falls, diagonal, cut = (claim_named(NAME, merged, words) for words in EVERY)
+    circuit, laplacian = ([fair(s, None)["majority"][i] for s in range(200)] for i in (0, 1))
+    assert "over 0.9 in 0.000 (circuit) and 0.000 (Laplacian) of 200 seeds" in rare.figure
+    assert "own objective: 1.000, does not hold" in rare.control
+    for values, name in ((circuit, "circuit"), (laplacian, "Laplacian")):
+        assert f"{name} {np.mean(values):.3f} ± {np.std(values, ddof=1):.3f}" in more.figure
+        bins = [sum(low <= v < low + 0.1 for v in values) for low in (0.5, 0.6, 0.7, 0.8, 0.9)]
+        assert f"{name} {'/'.join(map(str, bins))}" in falls.figure
+    assert f"s.d. {np.std(circuit):.3f} against {np.std(laplacian):.3f}, p" in more.short
+    # Planted so that late labels turn it round.
+    assert "labels after 200 points" in more.control
+    assert "does not hold" in more.control
+    assert "0/0/0/0/200, does not hold" in falls.control
+    assert "0.900 ± 0.001 (s.e.), p < 1e-15, 200 seeds" in diagonal.short
+    assert "minimum cut 0.600 ± 0.004 (s.e.)" in diagonal.control
+    assert "laplacian 0.9" not in diagonal.control
+    assert "over 0.9 in 1.000 (lowest objective) and 0.000 (circuit) of 200 seeds" in cut.figure
+    assert "(1.000 of all iterations converged)" in cut.figure
+    # These are what the small run found on its own, in every planted repeat.
+    for name, text in zip(CUTS, (cut.control, cut.figure), strict=True):
+        for mu in (10, 30, 100, 1000):
+            share = float(simulate(NAME)["cut_majority"].sel(cut_mu=mu, cut=name)) > 0.9
+            assert f"μ {mu}: {share:.3f}" in text

@@ -1,0 +1,116 @@
+"""Tiles on two arcs: what is stored, by hand, and claims on results whose truth is planted."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from circuits import ReferenceCircuit
+from simulations.datasets import spiral_arcs
+from simulations.experiments import get_experiment
+from simulations.experiments.tiling_arcs import described
+from tests.simulations.small import claim_named, planted, simulate
+
+
+def test_fields_by_hand():
+    # Three tiles and one that is idle; the last point meets none.
+    h = np.array([[1, 0, 0, 0], [1, 0, 0, 0], [0.6, 0.8, 0, 0], [0, 0.001, 1, 0], [0, 0, 0, 0]])
+    classes = np.array([1, 1, 1, -1, -1])
+    coverage, overlap, pure = described(h, classes)
+    assert coverage == 4 / 5
+    assert overlap == (1 + 1 + 2 + 2 + 0) / 5
+    assert pure == 2 / 3  # the middle one has 0.001 of 0.801 on the other arc
+    h[3, 1] = 0.0007  # of 0.8007: less than a thousandth
+    assert described(h, classes)[2] == 1
+
+
+def test_what_is_stored_by_hand():
+    run = simulate("tiling-arcs", seed=3)
+    experiment = get_experiment("tiling-arcs")
+    rng = np.random.default_rng(3)
+    for i in range(10):
+        points, classes = spiral_arcs(300, 0.02, rng)
+        if i == 0:
+            assert (run["points"].to_numpy() == points).all()
+            assert (run["classes"].to_numpy() == classes).all()
+        if i not in (0, 9):
+            continue
+        for name, radius in (("exact", 0.35), ("wide", 3 * 0.35)):
+            p = experiment.parameters.replace(tile_radius=radius)
+            solver = ReferenceCircuit(p, experiment.lift, settling="exact")
+            solver.run(points)
+            expected = described(solver.respond(points), classes)
+            found = [float(run[f"{name}_{m}"][i]) for m in ("coverage", "overlap", "pure")]
+            assert found == pytest.approx(expected, abs=1e-12)
+    # The engine is the exact solver here: its own stream is the first.
+    for measure in ("coverage", "overlap", "pure"):
+        assert float(run[measure]) == float(run[f"exact_{measure}"][0])
+    assert run["h_final"].shape == (300, 40)
+    assert run["snapshot"].to_numpy().tolist() == [100, 200, 300]
+    assert float(run["wide_pure"].max()) < 0.5 < 0.99 < float(run["exact_pure"].min())
+
+
+def test_purity_by_hand():
+    run = simulate("tiling-arcs")
+    h, classes = run["h_final"].to_numpy(), run["classes"].to_numpy()
+    for tile in range(h.shape[1]):
+        mass = [sum(h[t, tile] for t in range(len(h)) if classes[t] == label) for label in (-1, 1)]
+        expected = max(mass) / sum(mass) if sum(mass) else np.nan
+        assert float(run["purity"][tile]) == pytest.approx(expected, rel=1e-12, nan_ok=True)
+
+
+def as_claimed(seed, run):
+    jitter = 0.01 * (seed % 3)
+    return {
+        "exact_coverage": np.full(10, 0.999),
+        "exact_overlap": np.full(10, 2.5 + jitter),
+        "exact_pure": np.ones(10),
+        "wide_pure": np.full(10, 0.25),
+        "coverage": 0.999,
+        "overlap": 2.5 + jitter,
+        "pure": 1.0,
+    }
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "verdicts"),
+    [
+        ("exact_coverage", 0.999, (True, True)),
+        ("exact_coverage", 0.98, (False, True)),
+        ("exact_overlap", 1.9, (False, True)),
+        ("exact_overlap", 2.1, (True, True)),
+        ("exact_pure", 0.99, (True, False)),
+    ],
+)
+def test_claims_follow_what_was_found(variable, value, verdicts):
+    merged = planted(
+        "tiling-arcs", lambda s, run: as_claimed(s, run) | {variable: np.full(10, value)}
+    )
+    covers = claim_named("tiling-arcs", merged, "cover")
+    shared = claim_named("tiling-arcs", merged, "shared")
+    assert (covers.holds, shared.holds) == verdicts
+    assert "100 seeds" in covers.figure
+    assert "100 seeds" in shared.short
+
+
+def test_how_far_the_circuit_is_from_the_exact_solver_is_told():
+    def values(seed, run):
+        own = {"coverage": 0.999 - 0.25 * (seed == 4), "overlap": 2.5 + 0.01 * (seed % 3)}
+        return as_claimed(seed, run) | own | {"pure": 1.0 - 0.125 * (seed == 2)}
+
+    merged = planted("tiling-arcs", values)
+    for words in ("cover", "shared"):
+        found = claim_named("tiling-arcs", merged, words)
+        assert "(exact, 10 seeds) at most 0.2 from it" in found.figure  # 0.25, to one digit
+
+
+def test_some_shared_tiles_leave_it_open_and_the_control_is_told():
+    def values(seed, run):
+        found = as_claimed(seed, run)
+        found["exact_pure"][0] = 0.99 if seed < 3 else 1.0
+        return found
+
+    found = claim_named("tiling-arcs", planted("tiling-arcs", values), "shared")
+    assert found.holds is None  # three of a hundred do not rule out one in twenty
+    assert "every tile pure in 0.970 of 100 seeds" in found.figure
+    assert "3 times as wide: every tile pure in 0.000 of seeds, 25.00% of tiles" in found.control

@@ -1,0 +1,257 @@
+"""Pairs and objectives of the tiling layer: against loops, and claims on planted numbers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from circuits import ReferenceCircuit
+from simulations import sweep
+from simulations.datasets import spiral_arcs, two_moons
+from simulations.experiments import get_experiment
+from simulations.experiments import tiling_objective as module
+from simulations.objective import best_ascent, random_features, tiles_at
+from tests.simulations.small import TINY, claim_named, planted, simulate
+
+NAME = "tiling-objective"
+
+
+def pearson(a, b):
+    a, b = np.array(a) - np.mean(a), np.array(b) - np.mean(b)
+    return float((a * b).sum() / np.sqrt((a**2).sum() * (b**2).sum()))
+
+
+def by_loops(x, alpha, H):
+    """All measures of outputs, pair by pair."""
+    pairs = [
+        ((float(x[t] @ x[s]) - alpha) / (1 - alpha), float(H[t] @ H[s]))
+        for t in range(len(x))
+        for s in range(t)
+    ]
+    similar = [(a, b) for a, b in pairs if a > 0]
+    below = [b for a, b in pairs if a <= 0]
+    near = [b for a, b in pairs if -1 < a <= 0]
+    factor = sum(a * b for a, b in similar) / sum(a * a for a, _ in similar)
+    rest = sum((b - factor * a) ** 2 for a, b in similar) / sum(b * b for _, b in similar)
+    found = {
+        "similar": pearson(*zip(*similar, strict=True)),
+        "all_pairs": pearson([max(a, 0) for a, _ in pairs], [b for _, b in pairs]),
+        "factor": factor,
+        "residual": np.sqrt(rest),
+        "orthogonal": sum(b < 0.01 for b in below) / len(below),
+        "orthogonal_near": sum(b < 0.01 for b in near) / len(near),
+    }
+    curve = []
+    for low in np.arange(-4, 1, 0.2):
+        inside = [b for a, b in pairs if low - 1e-9 <= a < low + 0.2 - 1e-9]
+        curve.append(np.mean(inside) if inside else np.nan)
+    return found, curve
+
+
+def value(x, alpha, H):
+    return float(((x @ x.T - alpha) * (H @ H.T)).sum())
+
+
+@pytest.fixture(scope="module")
+def run():
+    return simulate(NAME)
+
+
+def test_everything_that_is_stored_is_what_a_loop_finds(run):
+    """The whole repeat again, manifold by manifold, with the same random numbers."""
+    tiny = TINY[NAME]
+    p, rng = get_experiment(NAME).parameters, np.random.default_rng(0)
+    draws = {
+        "ring": lambda: module.ring(tiny["n_points"], rng),
+        "moons": lambda: two_moons(tiny["n_points"], 0.05, rng)[0],
+        "arcs": lambda: spiral_arcs(tiny["n_points"], 0.02, rng)[0],
+        "square": lambda: rng.random((tiny["n_points"], 2)),
+    }
+    assert run["time"].values.tolist() == [2, 6, 20, 60, 200]
+    for name, draw in draws.items():
+        lift, points = module.MANIFOLDS[name].lift, draw()
+        x, alpha = lift(points), lift.alpha(0.3)
+        stream = points[rng.integers(len(points), size=200)]
+        circuit, online = ReferenceCircuit(p, lift, settling="exact"), []
+        for start, end in ((0, 2), (2, 6), (6, 20), (20, 60), (60, 200)):
+            circuit.run(stream[start:end])
+            online.append(circuit.respond(points))
+        placed = ReferenceCircuit(p.replace(learning_rate=0), lift, settling="exact")
+        placed.run(points[rng.permutation(len(points))])
+        starts = [
+            tiles_at(x, alpha, x[rng.choice(len(x), 40, replace=False)])
+            for _ in range(tiny["n_starts"])
+        ]
+        outputs = {
+            "online": online[-1],
+            "optimum": best_ascent(x, alpha, [*starts, online[-1]]),
+            "placed": placed.respond(points),
+            "random": random_features(x, 40, rng),
+        }
+        best, own = value(x, alpha, outputs["optimum"]), run.sel(manifold=name)
+        growth = [value(x, alpha, H) / best for H in online]
+        np.testing.assert_allclose(own["growth"], growth, rtol=1e-9)
+        for output, H in outputs.items():
+            one = own.sel(output=output)
+            assert float(one["ratio"]) == pytest.approx(value(x, alpha, H) / best, rel=1e-9)
+            found, curve = by_loops(x, alpha, H)
+            for measure, expected in found.items():
+                stored = float(one["measure_value"].sel(measure=measure))
+                assert stored == pytest.approx(expected, rel=1e-9), (name, output, measure)
+            np.testing.assert_allclose(one["overlap_curve"], curve, rtol=1e-9)
+        above = np.triu_indices(len(x), 1)
+        kept = rng.integers(len(above[0]), size=30)
+        shown = [(above[0][k], above[1][k]) for k in kept]
+        expected = [(x[t] @ x[s] - alpha) / (1 - alpha) for t, s in shown]
+        np.testing.assert_allclose(own["pair_similarity"], expected, rtol=1e-9)
+        np.testing.assert_allclose(
+            own["pair_output"], [online[-1][t] @ online[-1][s] for t, s in shown], atol=1e-12
+        )
+    np.testing.assert_allclose(run["similarity"], np.arange(-3.9, 1, 0.2), atol=1e-12)
+    assert float(run["engine_difference"]) == 0
+
+
+def test_no_outputs_are_better_than_the_optimum(run):
+    assert (run["ratio"].sel(output="optimum") == 1).all()
+    assert (run["ratio"] <= 1).all()
+    assert (run["growth"] <= 1).all()
+
+
+def test_the_ring_is_even_and_of_radius_one():
+    points = module.ring(12, np.random.default_rng(3))
+    np.testing.assert_allclose(np.linalg.norm(points, axis=1), 1)
+    gaps = np.linalg.norm(points - np.roll(points, 1, axis=0), axis=1)
+    np.testing.assert_allclose(gaps, 2 * np.sin(np.pi / 12))
+    turned = module.ring(12, np.random.default_rng(4))
+    assert not np.allclose(points, turned)
+
+
+def test_measures_by_hand():
+    """h.h' = 2 (x.x' - alpha) / (1 - alpha) exactly for two similar pairs; of the three others one
+    is right below the threshold and not orthogonal."""
+    pairs = module.Pairs(np.array([0.2, 0.4, -0.5, -1.5, -3]), np.array([0.4, 0.8, 0.3, 0, 0.005]))
+    found = dict(zip(module.MEASURES, module.measures(pairs), strict=True))
+    assert found["similar"] == pytest.approx(1)
+    assert found["factor"] == pytest.approx(2)
+    assert found["residual"] == pytest.approx(0, abs=1e-12)
+    assert found["orthogonal"] == pytest.approx(2 / 3)
+    assert found["orthogonal_near"] == 0
+    constant = module.Pairs(np.array([0.2, 0.4]), np.array([1.0, 1.0]))
+    found = dict(zip(module.MEASURES, module.measures(constant), strict=True))
+    assert found["similar"] == 0
+    assert found["factor"] == pytest.approx(0.6 / 0.2)
+    assert found["residual"] == pytest.approx(np.sqrt((0.4**2 + 0.2**2) / 2))
+    assert np.isnan(found["orthogonal"])
+    assert np.isnan(found["orthogonal_near"])
+
+
+def test_measures_of_nothing_are_unknown():
+    far = module.Pairs(np.array([-2.0, -3.0]), np.array([0.0, 0.0]))
+    found = dict(zip(module.MEASURES, module.measures(far), strict=True))
+    assert found["similar"] == found["all_pairs"] == 0
+    assert np.isnan(found["factor"])
+    assert np.isnan(found["residual"])
+    assert found["orthogonal"] == 1
+
+
+def test_more_tiles_than_points_will_do():
+    found = simulate(NAME, n_tiles=50, n_points=20)
+    assert np.isfinite(found["growth"]).all()
+
+
+def test_the_engine_runs_on_the_ring():
+    """The dynamics in NumPy stand for any engine: near the closed form, and not it."""
+    found = simulate(NAME, "reference", n_stream=100, n_points=20, n_tiles=20, n_starts=1)
+    assert 0 < float(found["engine_difference"]) < 1e-5
+    assert found.attrs["engine"] == "reference"
+    exact = simulate(NAME, n_stream=100, n_points=20, n_tiles=20, n_starts=1)
+    assert exact["growth"].equals(found["growth"])
+
+
+MEASURED = {
+    "outputs follow": ("similar", 0.9),
+    "near pairs stay": ("all_pairs", 0.7),
+    "dissimilar inputs are orthogonal": ("orthogonal", 0.75),
+    "right below": ("orthogonal_near", 0.75),
+}
+
+
+@pytest.fixture(scope="module")
+def registered():
+    """Repeats that say they are of the registered size; each test plants its own numbers."""
+    return planted(NAME, lambda seed, run: {})
+
+
+def noisy(merged, name, scale):
+    """Room for a variable of all repeats, filled with noise that differs between repeats."""
+    noise = scale * np.random.default_rng(0).standard_normal(merged.sizes["repeat"])
+    room = merged[name].transpose("repeat", ...)
+    return room.copy(data=np.broadcast_to(noise.reshape(-1, *[1] * (room.ndim - 1)), room.shape))
+
+
+@pytest.mark.parametrize("words", MEASURED)
+def test_claims_on_pairs_follow_the_circuit_on_every_manifold(registered, words):
+    measure, bound = MEASURED[words]
+
+    def verdict(online, others, worst=None):
+        """Of the circuit's measure on every manifold but one; all other values are as others."""
+        values = noisy(registered, "measure_value", 0.01)
+        array = values.data + others
+        mine = (slice(None), slice(None), 0, module.MEASURES.index(measure))
+        array[mine] += online - others
+        if worst is not None:
+            array[:, worst, 0, mine[-1]] += others - online
+        merged = registered.assign(measure_value=values.copy(data=array))
+        return claim_named(NAME, merged, words).holds
+
+    assert verdict(bound + 0.03, bound - 0.2) is True
+    assert verdict(bound - 0.03, bound + 0.05) is False
+    assert verdict(bound, bound + 0.05) is None
+    assert [verdict(bound + 0.03, bound - 0.2, worst) for worst in range(4)] == [False] * 4
+
+
+def test_the_objective_is_judged_at_the_end_of_the_stream_on_every_manifold(registered):
+    def verdict(end, before, worst=None):
+        values = noisy(registered, "growth", 0.003)
+        array = values.data + before
+        array[:, :, -1] += end - before
+        if worst is not None:
+            array[:, worst, -1] -= 0.1
+        merged = registered.assign(growth=values.copy(data=array))
+        return claim_named(NAME, merged, "online objective").holds
+
+    assert verdict(0.98, 0.5) is True
+    assert verdict(0.96, 0.99) is False
+    assert verdict(0.97, 0.99) is None
+    assert [verdict(0.98, 0.99, worst) for worst in range(4)] == [False] * 4
+
+
+def test_below_the_registered_size_nothing_is_decided():
+    def values(seed, run):
+        return {"growth": np.full(run["growth"].shape, 0.99 + 1e-4 * (seed % 3))}
+
+    for changes in ({"n_points": 299}, {"n_stream": 9999}, {"n_starts": 4}):
+        merged = planted(NAME, values, **changes)
+        assert claim_named(NAME, merged, "online objective").holds is None
+    assert claim_named(NAME, planted(NAME, values), "online objective").holds is True
+    assert claim_named(NAME, planted(NAME, values, repeats=9), "online objective").holds is None
+
+
+def test_claims_name_figures_of_circuit_and_controls(run):
+    merged = sweep.merge([run, simulate(NAME, seed=1)])
+    claim = claim_named(NAME, merged, "outputs follow")
+    mean = merged["measure_value"].sel(measure="similar").mean("repeat")
+    least = float(mean.sel(output="online").min())
+    assert claim.short.startswith(f"least {least:.2f} of 0.9, p = ")
+    for output in ("optimum", "placed", "random"):
+        assert f"ring {float(mean.sel(output=output, manifold='ring')):.3g}" in claim.control
+    factor = merged["measure_value"].sel(measure="factor", output="online", manifold="moons")
+    assert f"moons {float(factor.mean()):.3g}" in claim.figure
+    near = claim_named(NAME, merged, "online objective")
+    for time in (2, 200):
+        ring = float(merged["growth"].sel(time=time, manifold="ring").mean())
+        assert f"{time}: ring {ring:.3g}" in near.figure
+    assert f"placed and never learned ring {float(merged['ratio'][:, 0, 2].mean()):.3g}" in (
+        near.control
+    )
+    assert all(len(one.short) <= 60 for one in get_experiment(NAME).claims(merged))
