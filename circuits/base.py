@@ -44,6 +44,8 @@ class Circuit(ABC):
     """A two-layer circuit: subclasses say how a chunk of presentations is computed."""
 
     engine: str
+    recordable: tuple[str, ...] = RECORDABLE
+    """What ``record`` takes."""
 
     def __init__(
         self,
@@ -109,6 +111,16 @@ class Circuit(ABC):
             f"{seen} presentations learned{changed}>"
         )
 
+    @property
+    def n_steps(self) -> int:
+        """Steps of a presentation."""
+        return self.parameters.steps_per_presentation
+
+    @property
+    def dt_(self) -> float:
+        """The time step in seconds."""
+        return self.parameters.dt_
+
     def gamma(self, size: float) -> tuple[float, float, float]:
         """Step sizes of h, u and V on a drive |[a]_+| of this size: gain dt/tau_h (under gain
         control dt/(tau_h |[a]_+|)), dt/tau_u, dt/tau_V."""
@@ -141,8 +153,11 @@ class Circuit(ABC):
 
         A run does this by itself; doing it before tells compiling from running.
         """
-        checked_options(record, snapshot_every)
+        self._checked(record, snapshot_every)
         return False
+
+    def _checked(self, record: Iterable[str], snapshot_every: int | None) -> tuple[str, ...]:
+        return checked_options(record, snapshot_every, self.recordable)
 
     def save(self, path: str | os.PathLike[str], **attributes: str) -> Path:
         """Write the circuit to a NetCDF file, with all it takes to go on or to predict.
@@ -177,14 +192,15 @@ class Circuit(ABC):
         labels
             (T,) or (T, r) of -1, +1, or 0 when the label channel is silent; ``None`` is silence.
         record
-            Which of "h", "u", "V", "y" to store after every step, as ``h_trace`` and so on.
+            Which of "h", "u", "V", "y" to store after every step, as ``h_trace`` and so on (in a
+            spiking circuit also "spikes").
         snapshot_every
             Store W, b and w after every so many presentations of the circuit's life;
             ``snapshot_presentation`` says after which of this call.
         progress
             True for a progress bar on stderr, or a function of (done, total).
         """
-        record = checked_options(record, snapshot_every)
+        record = self._checked(record, snapshot_every)
         points = as_points(points, self.lift.n_coordinates)
         z = as_labels(labels, len(points), self.parameters.n_readouts)
         x = self.lift(points)
@@ -353,7 +369,7 @@ class Circuit(ABC):
         p = self.parameters
         width = {"h": p.n_tiles, "u": p.n_interneurons, "y": p.n_readouts}
         width["V"] = p.n_tiles * p.n_interneurons
-        values = p.steps_per_presentation * sum(width[name] for name in record)
+        values = self.n_steps * sum(width[name] for name in record)
         if snapshots:
             values += p.n_tiles * (self.lift.n_inputs + 1 + p.n_readouts)
         return min(CHUNK, max(1, TRACE_BYTES // (8 * values))) if values else CHUNK
@@ -374,8 +390,12 @@ class Circuit(ABC):
             )
 
 
-def checked_options(record: Iterable[str], snapshot_every: int | None) -> tuple[str, ...]:
-    """What ``run`` is asked to store, in the order of `RECORDABLE`."""
+def checked_options(
+    record: Iterable[str],
+    snapshot_every: int | None,
+    recordable: tuple[str, ...] = RECORDABLE,
+) -> tuple[str, ...]:
+    """What ``run`` is asked to store, in the order of ``recordable``."""
     whole = isinstance(snapshot_every, int | np.integer) and not isinstance(snapshot_every, bool)
     if snapshot_every is not None and not (whole and snapshot_every >= 1):
         raise InputError(
@@ -384,6 +404,6 @@ def checked_options(record: Iterable[str], snapshot_every: int | None) -> tuple[
     several = isinstance(record, Iterable) and not isinstance(record, str)
     names: tuple[Any, ...] = tuple(record) if several else (record,)
     for name in names:
-        if not isinstance(name, str) or name not in RECORDABLE:
-            raise InputError(f"record takes {', '.join(RECORDABLE)}, got {shown(name)}")
-    return tuple(name for name in RECORDABLE if name in names)
+        if not isinstance(name, str) or name not in recordable:
+            raise InputError(f"record takes {', '.join(recordable)}, got {shown(name)}")
+    return tuple(name for name in recordable if name in names)

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, Self
 
 from numpy.typing import ArrayLike
 
-from circuits.base import Circuit, checked_options
+from circuits.base import Circuit
 from circuits.engines import choose_engine, make_engine
+from circuits.engines.wiring import Wiring
 from circuits.errors import EngineError, ParameterError
 from circuits.lift import FloatArray, SphereLift
 from circuits.model import CircuitModel
@@ -44,6 +45,9 @@ class ManifoldCircuit(Circuit):
         (n_tiles, d): where the tiles start, instead of on the first points of the stream.
     """
 
+    wiring: Wiring = Wiring()
+    """How the circuit is laid out on Brian2 objects."""
+
     def __init__(
         self,
         parameters: CircuitParameters,
@@ -71,6 +75,11 @@ class ManifoldCircuit(Circuit):
         """
         return self._engine.network
 
+    def seed_of(self, state: CircuitState) -> int | None:
+        """The seed of what is random in a stream that starts in this state; None leaves it to
+        Brian2's ``seed``. The rate circuit has nothing random of its own."""
+        return None
+
     @property
     def values_set(self) -> dict[str, FloatArray]:
         """Parameters that were set on the network, as "group.variable"."""
@@ -83,7 +92,7 @@ class ManifoldCircuit(Circuit):
     def prepare(self, *, record: Iterable[str] = (), snapshot_every: int | None = None) -> bool:
         """Compile what a run with these options needs, if it is not there; returns whether it was
         not."""
-        names = checked_options(record, snapshot_every)
+        names = self._checked(record, snapshot_every)
         return self._engine.prepare(names, snapshot_every is not None)
 
     def save(self, path: str | os.PathLike[str], **attributes: str) -> Path:

@@ -123,7 +123,7 @@ def make_dataset(
     described = {
         name: (dims, values, _about(name, circuit)) for name, (dims, values) in data.items()
     }
-    return xr.Dataset(described, _coordinates(data, first, circuit.parameters.dt_), attributes)
+    return xr.Dataset(described, _coordinates(data, first, circuit.dt_), attributes)
 
 
 def _about(name: str, circuit: Circuit) -> dict[str, str]:

@@ -8,7 +8,6 @@ import numpy as np
 from brian2 import second
 from brian2.units.fundamentalunits import get_unit_for_display
 
-from circuits.engines.streams import initial_values
 from circuits.errors import InputError
 from circuits.parameters import format_seconds
 from circuits.state import Task, empty_state
@@ -40,7 +39,7 @@ def values_at_start(circuit: ManifoldCircuit) -> dict[tuple[str, str], Any]:
         task = Task(points, labels, True, (), False, lambda _done: None)
         state = empty_state(circuit) if idle else circuit.seeded(centers)
         circuit.recruit(state, points[0])
-        return initial_values(circuit, state, task, circuit.values_set)
+        return circuit.wiring.initial_values(circuit, state, task, circuit.values_set)
 
     one, other = ask(0.1, 0.5, 1), ask(-0.2, -0.7, 2)
     return {

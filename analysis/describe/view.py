@@ -20,9 +20,7 @@ from brian2.synapses.synapses import SummedVariableUpdater, SynapticPathway
 
 from analysis.describe.notes import note, position
 from analysis.describe.objects import equations, update_code, written
-from circuits.base import RECORDABLE
 from circuits.engines.codegen import using
-from circuits.network import monitors
 from circuits.parameters import format_seconds
 
 if TYPE_CHECKING:
@@ -41,13 +39,14 @@ class View:
         self.measured: dict[str, tuple[Any, str]] = {}
         """The monitors that a run adds, by the result they hold, and when it does."""
         # They are made as a run makes them, to be looked at; none is added to the network.
+        watching = circuit.wiring.monitors
         with using():
             for condition, record, snapshots in (
                 ("in every run", (), False),
-                ("if record asks for it", RECORDABLE, False),
+                ("if record asks for it", circuit.recordable, False),
                 ("if snapshot_every is given", (), True),
             ):
-                for result, monitor in monitors(self.network, record, snapshots).items():
+                for result, monitor in watching(self.network, record, snapshots).items():
                     self.measured.setdefault(result, (monitor, condition))
             scratch = Network(name="description*")
         # Brian2 itself puts them into order. Network.add refuses objects that have run.

@@ -417,6 +417,20 @@ def driving(network: Network) -> Iterator[None]:
 
 
 @contextmanager
+def seeded(seed: int | None) -> Iterator[None]:
+    """Let Brian2 draw random numbers from a seed, and leave NumPy's generator as it was."""
+    if seed is None:
+        yield
+        return
+    kept = np.random.get_state()
+    runtime_device().seed(seed)
+    try:
+        yield
+    finally:
+        np.random.set_state(kept)
+
+
+@contextmanager
 def using(device: Device | None = None, target: str | None = None) -> Iterator[None]:
     """Make a device (or a runtime target) Brian2's current one, and put the user's back after.
 

@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from circuits.brian import import_brian2
-from circuits.engines.streams import initial_values
 from circuits.lift import FloatArray
 from circuits.state import CircuitState, Task, empty_state
 
@@ -96,7 +95,7 @@ class Engine(ABC):
         the network loads a point at the end of the one before."""
         if task.learn:
             self.circuit.recruit(state, task.x[0])
-        return initial_values(self.circuit, state, task, self.values_set)
+        return self.circuit.wiring.initial_values(self.circuit, state, task, self.values_set)
 
     def show(self, state: CircuitState | None) -> None:
         """Let the network's variables show a state."""

@@ -19,23 +19,14 @@ from brian2.synapses.synapses import SynapticPathway
 
 from circuits.base import CHUNK
 from circuits.engines.codegen import CARRIED, MONITORS, runtime_device, using
-from circuits.engines.streams import COMPUTED, FINAL, GROUPS, LAST_SIZE, initial_values
 from circuits.errors import EngineError, InputError
 from circuits.lift import FloatArray
-from circuits.network import build_network
 from circuits.state import CircuitState, Task, empty_state
 
 if TYPE_CHECKING:
     from circuits.circuit import ManifoldCircuit
     from circuits.engines.engine import Engine
-
-
-FIXED = {
-    "inputs.reset": "reset",
-    "excitatory.sqrt_alpha": "tile_radius",
-    "excitatory.kappa": "initial_weight",
-}
-"""Parameters that the circuit works with outside of the network as well."""
+    from circuits.engines.wiring import Wiring
 
 
 class LiveNetwork:
@@ -44,7 +35,7 @@ class LiveNetwork:
     def __init__(self, engine: Engine) -> None:
         self._engine = weakref.ref(engine)  # which owns this
         with using(target=engine.target):
-            self.network = build_network(self.circuit, CHUNK)
+            self.network = self.wiring.build(self.circuit, CHUNK)
         self._own = self._made = self._facts()
         self._shown: dict[str, FloatArray] = {}
         self.spikes: dict[str, str] = {}
@@ -79,6 +70,11 @@ class LiveNetwork:
         """The circuit whose network this is."""
         return self.engine.circuit
 
+    @property
+    def wiring(self) -> Wiring:
+        """How the circuit is laid out."""
+        return self.circuit.wiring
+
     # What is in the network
 
     @property
@@ -99,11 +95,14 @@ class LiveNetwork:
     def extra(self) -> list[str]:
         """Variables that the model or the user adds to the circuit's own groups."""
         managed = set(self._managed(empty_state(self.circuit)))
-        groups = [self.network[name] for name in GROUPS]
+        computed_by = self.wiring.computed_by
+        groups = [self.network[name] for name in self.wiring.groups]
         return [
             name
             for name, variable in self.variables(groups)
-            if not (variable.read_only or name in managed or name.split(".")[1] in _computed(name))
+            if not (
+                variable.read_only or name in managed or name.split(".")[1] in computed_by(name)
+            )
         ]
 
     def changes(self) -> dict[str, Any]:
@@ -132,23 +131,21 @@ class LiveNetwork:
         for name, value in extra.items():  # as it is, not as a presentation would start
             group, _, variable = name.partition(".")
             values[group][variable] = value
-        for name, group in FINAL.items():
-            value = getattr(shown, name)
-            values[group][name] = (
-                circuit.model.packed(group, value) if name in ("V", "W", "w") else value
-            )
-        for group, computed in COMPUTED.items():
+        for group, named in self.wiring.shown(circuit, shown).items():
+            values[group] |= named
+        for group, computed in self.wiring.computed.items():
             for name in computed:
                 values[group].pop(name, None)
         self.write(values)
-        self._remember(name for name in managed if name.split(".")[1] not in _computed(name))
+        computed_by = self.wiring.computed_by
+        self._remember(name for name in managed if name.split(".")[1] not in computed_by(name))
 
     def _idle_values(self, state: CircuitState) -> dict[str, dict[str, Any]]:
         """What the engines set at the start of a stream, for one that shows nothing."""
         circuit = self.circuit
         x, z = np.zeros((1, circuit.lift.n_inputs)), np.zeros((1, circuit.parameters.n_readouts))
         idle = Task(x, z, True, (), False, lambda done: None)
-        return initial_values(circuit, state, idle, self.engine.values_set)
+        return self.wiring.initial_values(circuit, state, idle, self.engine.values_set)
 
     def _managed(self, state: CircuitState) -> list[str]:
         """Variables whose values are the circuit's parameters and state."""
@@ -169,8 +166,7 @@ class LiveNetwork:
 
     def final(self) -> dict[str, FloatArray]:
         """State and extra variables as they are now."""
-        names = [*(f"{group}.{name}" for name, group in FINAL.items()), LAST_SIZE]
-        return {name: self.read(name) for name in [*names, *self.extra()]}
+        return {name: self.read(name) for name in [*self.wiring.final, *self.extra()]}
 
     def receive(self, values: dict[str, FloatArray]) -> None:
         """Take over the variables of a program that has ended; what its monitors recorded joins
@@ -191,7 +187,7 @@ class LiveNetwork:
     def _remember(self, shown: Iterable[str]) -> None:
         names = [*shown] + [
             f"{group}.{name}"
-            for group, computed in COMPUTED.items()
+            for group, computed in self.wiring.computed.items()
             for name in computed
             if isinstance(self.network[group].variables.get(name), ArrayVariable)
         ]
@@ -207,24 +203,21 @@ class LiveNetwork:
             if np.array_equal(now, before, equal_nan=True):
                 continue
             group, _, variable = name.partition(".")
-            if variable in _computed(name):
+            if variable in self.wiring.computed_by(name):
                 raise InputError(
                     f"{name} was set, but the circuit computes it anew: change the model, or add "
                     "code of your own with run_regularly"
                 )
-            if group == "gain_control" or name in FIXED:
-                parameter = FIXED.get(name, "gain, recruit_below or tiles")
+            if group == "gain_control" or name in self.wiring.fixed:
+                parameter = self.wiring.fixed.get(name, "gain, recruit_below or tiles")
                 raise InputError(f"{name} was set: give {parameter} to CircuitParameters instead")
             if variable in ("h", "u", "V") and p.reset:
                 raise InputError(
                     f"{name} was set, but h, u and V restart at every presentation: use "
                     "CircuitParameters(reset=False), or set h_rest and u_rest"
                 )
-            if variable in FINAL and FINAL[variable] == group:
-                shape = getattr(state, variable).shape
-                if variable in ("V", "W", "w"):
-                    now = self.circuit.model.unpacked(group, now, shape)
-                setattr(state, variable, now.reshape(shape))
+            if self.wiring.state.get(variable) == group:
+                self.wiring.take(self.circuit, state, variable, now)
             else:
                 self.engine.values_set[name] = now
         unfilled = set(self.circuit.model.delay_line(p)) - set(state.extra)
@@ -234,15 +227,14 @@ class LiveNetwork:
 
     def _check_objects(self) -> None:
         """Refuse a network that the circuit cannot run any more."""
-        p = self.circuit.parameters
         present = {item.name for item in self.network.objects}
-        for name in GROUPS:
+        for name in self.wiring.groups:
             if name not in present:
                 raise InputError(
                     f"{name!r} was removed from the circuit's network: set its 'active' to False "
                     "instead"
                 )
-        if self.network["excitatory"].clock.dt_ != p.dt_:
+        if self.network["excitatory"].clock.dt_ != self.circuit.dt_:
             raise InputError(
                 f"the time step was set to {self.network['excitatory'].clock.dt}: give dt to "
                 "CircuitParameters instead"
@@ -279,10 +271,6 @@ class LiveNetwork:
                 group, _, variable_name = name.partition(".")
                 self.network[group].variables[variable_name].set_value(value)
             raise
-
-
-def _computed(name: str) -> tuple[str, ...]:
-    return COMPUTED.get(name.partition(".")[0], ())
 
 
 def _kept(variable: ArrayVariable) -> Any:

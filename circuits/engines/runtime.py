@@ -9,7 +9,6 @@ import numpy as np
 from circuits.base import CHUNK
 from circuits.brian import import_brian2
 from circuits.engines.engine import Engine
-from circuits.engines.streams import collect
 from circuits.errors import EngineError
 from circuits.lift import FloatArray
 from circuits.state import CircuitState, Task
@@ -35,21 +34,22 @@ class RuntimeEngine(Engine):
         import_brian2()
         from brian2 import Network, second
 
-        from circuits.engines.codegen import driving, using
-        from circuits.network import follow_readout, monitors, stream_arrays
+        from circuits.engines.codegen import driving, seeded, using
+        from circuits.network import stream_arrays
 
-        live, network, p = self.live, self.live.network, self.circuit.parameters
-        with using(target=self.target):
+        live, network, circuit = self.live, self.live.network, self.circuit
+        wiring, seed = circuit.wiring, circuit.seed_of(state)
+        with using(target=self.target), seeded(seed):
             # The step after those that were shown; a run that was interrupted stopped elsewhere.
-            network.t_ = (state.shown * p.steps_per_presentation + 1) * p.dt_
-            follow_readout(network, "y" in task.record)
+            network.t_ = (state.shown * circuit.n_steps + 1) * circuit.dt_
+            wiring.follow_readout(network, "y" in task.record)
             live.write(self.values(state, task))
             streams = stream_arrays(task.x, task.z, CHUNK)
             for group in ("inputs", "readout"):
                 network[group].namespace.update(streams)
-            watching = monitors(network, task.record, task.snapshots)
+            watching = wiring.monitors(network, task.record, task.snapshots)
             network.add(*watching.values())
-            steps = len(task.x) * p.steps_per_presentation
+            steps = len(task.x) * circuit.n_steps
 
             def report(_elapsed: Any, completed: float, _start: Any, _duration: Any) -> None:
                 task.report(int(completed * len(task.x)))
@@ -58,7 +58,7 @@ class RuntimeEngine(Engine):
                 # Diverging rates overflow; the caller finds and names them.
                 with driving(network), np.errstate(over="ignore", invalid="ignore"):
                     network.run(
-                        steps * p.dt_ * second,
+                        steps * circuit.dt_ * second,
                         report=report,
                         report_period=0.2 * second,
                         namespace={},
@@ -72,7 +72,7 @@ class RuntimeEngine(Engine):
                         )
             finally:
                 network.remove(*watching.values())
-                follow_readout(network, False)
+                wiring.follow_readout(network, False)
             recorded = {
                 result: {
                     # (time, element), as a view: StateMonitor itself would return it transposed.
@@ -81,4 +81,4 @@ class RuntimeEngine(Engine):
                 }
                 for result, monitor in watching.items()
             }
-        return collect(self.circuit, state, task, live.final(), recorded)
+        return wiring.collect(circuit, state, task, live.final(), recorded)

@@ -23,7 +23,6 @@ from circuits.engines import cache
 from circuits.engines.compiler import compile_program
 from circuits.engines.engine import Engine
 from circuits.engines.scratch import scratch_folder
-from circuits.engines.streams import FINAL, LAST_SIZE, collect
 from circuits.errors import EngineError
 from circuits.lift import FloatArray
 from circuits.state import CircuitState, Task
@@ -73,7 +72,9 @@ class StandaloneEngine(Engine):
         start = self.values(state, task)
         build, _ = self._build(task.record, task.snapshots)
         # Brian2's seed() sets NumPy's generator, and so decides here as well.
-        seed = int(np.random.randint(2**31)) if build.interface["random"] else 0
+        seed = self.circuit.seed_of(state)
+        if seed is None:
+            seed = int(np.random.randint(2**31)) if build.interface["random"] else 0
         try:
             return self._present(build, start, seed, state, task)
         except BadBuildError:
@@ -99,10 +100,10 @@ class StandaloneEngine(Engine):
                 for name, variable in self._variables()
                 if interface["variables"].get(name, {"given": False})["given"]
             }
-        p = self.circuit.parameters
+        circuit, n_steps = self.circuit, self.circuit.n_steps
         with scratch_folder(small=not (self.has_network and self.live.added)) as folder:
-            first = state.shown * p.steps_per_presentation + 1
-            schedule = [first, len(task.x), p.steps_per_presentation, repr(p.dt_)]
+            first = state.shown * n_steps + 1
+            schedule = [first, len(task.x), n_steps, repr(circuit.dt_)]
             values["input_stream.values"] = _padded(task.x)
             values["label_stream.values"] = _padded(task.z)
             spikes = self.live.spikes if self.has_network else {}
@@ -116,16 +117,13 @@ class StandaloneEngine(Engine):
                     raise _incomplete(folder, f"{found.size} of {np.size(values[name])} values")
                 return found
 
-            names = [f"{group}.{name}" for name, group in FINAL.items()]
-            names += [LAST_SIZE, *interface["extra"]]
-            final = {name: read(name) for name in names}
+            final = {name: read(name) for name in [*circuit.wiring.final, *interface["extra"]]}
             recorded = {
                 result: {
-                    column: _table(folder / file, rows)
+                    column: _events(folder / file, column)
+                    if result.endswith("_spikes")
+                    else _table(folder / file, len(task.x) * (n_steps if "trace" in result else 1))
                     for column, file in columns.items()
-                    for rows in [
-                        len(task.x) * (p.steps_per_presentation if "trace" in result else 1)
-                    ]
                 }
                 for result, columns in interface["results"].items()
             }
@@ -134,7 +132,7 @@ class StandaloneEngine(Engine):
                 self.live.spikes = {
                     path.stem: path.read_text(encoding="ascii") for path in folder.glob("*.spikes")
                 }
-        return collect(self.circuit, state, task, final, recorded)
+        return circuit.wiring.collect(circuit, state, task, final, recorded)
 
     def _variables(self) -> Iterator[tuple[str, Any]]:
         """The array variables of all objects of the network."""
@@ -150,29 +148,17 @@ class StandaloneEngine(Engine):
             return known, False
         p, circuit = self.circuit.parameters, self.circuit
         n_inputs = circuit.lift.n_inputs
-        model = circuit.model.as_dict() | {"delay": circuit.model.delay_steps(p)}
-        facts = {
-            "code": _code_digest(),
+        facts = circuit.wiring.facts(circuit) | {
+            "code": _code_digest(circuit.wiring.sources),
             "brian2": metadata.version("brian2"),
             "numpy": metadata.version("numpy"),
             "sizes": [p.n_tiles, p.n_interneurons, p.n_readouts, n_inputs, CHUNK],
-            "model": model | {"readout": circuit.model.answer(p).brian2},
-            "readout": [p.readout_rule, p.clamp_labels],
-            "recycle": p.recycle,
             "record": record,
             "snapshots": snapshots,
         }
-        title = (
-            f"{p.n_tiles} tiles, {p.n_interneurons} interneurons, {p.n_readouts} readouts, "
-            f"{n_inputs} inputs, {p.readout}"
-        )
-        title += ", gated" if p.readout_rule == "gated" else ""
-        title += ", clamped" if p.clamp_labels else ""
-        title += ", recycled" if p.recycle else ""
+        title = circuit.wiring.title(circuit)
         title += f", records {' '.join(record)}" if record else ""
         title += ", snapshots" if snapshots else ""
-        if circuit.model.changes():
-            title += f", own {' '.join(circuit.model.changes())}"
         if self.has_network:
             facts["sources"] = self._sources_digest(record, snapshots)
             added = " ".join(item.name for item in self.live.added)
@@ -199,7 +185,6 @@ class StandaloneEngine(Engine):
 
         from circuits.engines.codegen import CircuitDevice, using
         from circuits.engines.live import LiveNetwork
-        from circuits.network import follow_readout, monitors
 
         live = self.live if self.has_network else LiveNetwork(self)
         network = live.network
@@ -209,17 +194,17 @@ class StandaloneEngine(Engine):
                     f"{item.name!r} is a network_operation, Python code that a compiled circuit "
                     "cannot call: use engine='numpy' or 'cython', or write it as run_regularly"
                 )
-        device = CircuitDevice()
+        device, wiring = CircuitDevice(), self.circuit.wiring
         with using(device), device.hosting(network):
-            follow_readout(network, "y" in record)
-            watching = monitors(network, record, snapshots)
+            wiring.follow_readout(network, "y" in record)
+            watching = wiring.monitors(network, record, snapshots)
             network.add(*watching.values())
             try:
                 device.write_program(network, directory)
                 interface = device.interface(watching)
             finally:
                 network.remove(*watching.values())
-                follow_readout(network, False)
+                wiring.follow_readout(network, False)
         return interface | {"extra": live.extra()}
 
     def _sources_digest(self, record: tuple[str, ...], snapshots: bool) -> str:
@@ -233,12 +218,12 @@ class StandaloneEngine(Engine):
 
 
 @lru_cache
-def _code_digest() -> str:
+def _code_digest(sources: tuple[str, ...]) -> str:
     """A digest of the sources that shape programs and what is said of them."""
     here = Path(__file__).parent
     digest = hashlib.sha256()
-    sources = [here.parent / "network.py", here.parent / "rules.py", *sorted(here.glob("*.py"))]
-    for path in [*sources, *sorted((here / "templates").iterdir())]:
+    circuit = [here.parent / name for name in sources]
+    for path in [*circuit, *sorted(here.glob("*.py")), *sorted((here / "templates").iterdir())]:
         if path.is_file():
             digest.update(path.read_bytes())
     return digest.hexdigest()
@@ -349,6 +334,11 @@ def _fraction(line: str) -> float | None:
     except ValueError:
         return None
     return fraction if 0 <= fraction <= 1.001 else None  # the sum of steps may round up
+
+
+def _events(path: Path, column: str) -> FloatArray:
+    """What a spike monitor recorded: indices of cells, or times."""
+    return np.fromfile(path, dtype=np.int32 if column == "i" else np.float64)
 
 
 def _table(path: Path, rows: int) -> FloatArray:
