@@ -12,8 +12,18 @@ if TYPE_CHECKING:
     from circuits.model import CircuitModel
     from circuits.parameters import CircuitParameters
     from circuits.reference import ReferenceCircuit
+    from circuits.spiking.circuit import SpikingCircuit
+    from circuits.spiking.parameters import SpikingParameters
 
-__all__ = ["CircuitModel", "CircuitParameters", "ManifoldCircuit", "ReferenceCircuit", "SphereLift"]
+__all__ = [
+    "CircuitModel",
+    "CircuitParameters",
+    "ManifoldCircuit",
+    "ReferenceCircuit",
+    "SphereLift",
+    "SpikingCircuit",
+    "SpikingParameters",
+]
 
 _HOME = {
     "CircuitModel": "model",
@@ -21,6 +31,8 @@ _HOME = {
     "ManifoldCircuit": "circuit",
     "ReferenceCircuit": "reference",
     "SphereLift": "lift",
+    "SpikingCircuit": "spiking.circuit",
+    "SpikingParameters": "spiking.parameters",
 }
 
 

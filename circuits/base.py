@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from circuits import rules
 from circuits.dataset import Stream, make_dataset, warn_if_unsettled, warn_of_run
@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 
 RECORDABLE = ("h", "u", "V", "y")
 """State variables that ``record`` can store at every step."""
+
+CELLS = "cells."
+"""Prefix of what a spiking circuit's state keeps of single cells."""
 
 HUGE_RATE = 1e3
 """Settled rates have norm one at most; rates above this will not come back."""
@@ -144,9 +147,18 @@ class Circuit(ABC):
 
     @state.setter
     def state(self, state: CircuitState) -> None:
-        checked = checked_state(self, state)
+        checked = self._fitting(checked_state(self, state))
         with self._turn:
             self._keep(checked)
+
+    def _fitting(self, state: CircuitState) -> CircuitState:
+        """A state without what only a spiking circuit knows: how its cells differ."""
+        state.extra = {k: v for k, v in state.extra.items() if not k.startswith(CELLS)}
+        return state
+
+    def attributes(self) -> dict[str, Any]:
+        """What results and files say of the circuit besides parameters, lift and model."""
+        return {}
 
     def prepare(self, *, record: Iterable[str] = (), snapshot_every: int | None = None) -> bool:
         """Make ready what a run with these options needs; returns whether it had to compile.
@@ -316,9 +328,7 @@ class Circuit(ABC):
         p = self.parameters
         if p.tiles == "first":
             return
-        a = rules.drive(state.W, state.b, x, self.alpha)
-        answering = rules.answers(a, state.b, self.alpha, p.recruit_below, self.floor)
-        tile = rules.recruits(answering, state.in_use, state.b, p.recycle)
+        tile = rules.recruits(self._answering(state, x), state.in_use, state.b, p.recycle)
         if tile is None:
             return
         # New arrays, because those in the state may have been handed out.
@@ -329,6 +339,11 @@ class Circuit(ABC):
         if p.recycle:
             state.w = np.where(new, 0.0, state.w)
         state.recruited = np.where(new, state.learned, state.recruited)
+
+    def _answering(self, state: CircuitState, x: FloatArray) -> NDArray[np.bool_]:
+        """Which tiles answer a point well enough that it recruits none."""
+        a = rules.drive(state.W, state.b, x, self.alpha)
+        return rules.answers(a, state.b, self.alpha, self.parameters.recruit_below, self.floor)
 
     def _present(
         self,

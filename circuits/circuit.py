@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from circuits.base import Circuit
 from circuits.engines import choose_engine, make_engine
 from circuits.engines.wiring import Wiring
-from circuits.errors import EngineError, ParameterError
+from circuits.errors import EngineError, ParameterError, shown_path
 from circuits.lift import FloatArray, SphereLift
 from circuits.model import CircuitModel
 from circuits.parameters import CircuitParameters
@@ -113,13 +113,18 @@ class ManifoldCircuit(Circuit):
         *,
         model: CircuitModel | None = None,
     ) -> Self:
-        """The circuit that ``save`` wrote, on any engine.
+        """The circuit that ``save`` wrote, on any engine; of a spiking circuit, its rates.
 
         ``model`` is used instead of the one in the file, which has no NumPy functions of its own.
         """
         from circuits.keeping import Kept
 
         kept = Kept(path)
+        if kept.is_spiking and kept.values_set:
+            raise ParameterError(
+                f"{shown_path(path)} has values that were set on a spiking circuit's network "
+                f"({', '.join(kept.values_set)}): use SpikingCircuit.load"
+            )
         if model is None:
             model = kept.model
         circuit = cls(kept.parameters, kept.lift, engine, model=model)

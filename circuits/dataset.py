@@ -36,6 +36,12 @@ DIMENSIONS = {
     "readout": "readout cell",
     "input": "component of the lifted input",
     "coordinate": "component of a point",
+    "excitatory_cell": "spiking cell of a tile, tile by tile",
+    "inhibitory_cell": "spiking cell of an interneuron, one interneuron after the other",
+    "readout_cell": "spiking cell of a readout, one readout after the other",
+    "excitatory_spike": "spike of an excitatory cell, in the order of time",
+    "inhibitory_spike": "spike of an inhibitory cell, in the order of time",
+    "readout_spike": "spike of a readout cell, in the order of time",
 }
 """What the dimensions of a result count."""
 
@@ -65,7 +71,19 @@ NAMES = {
     "change": "relative change of h and u in the last step of a presentation",
     "covered": "whether any tile responded",
     "snapshot_presentation": "presentation of this run after which the weights were stored",
+    "gain": "what the drive of the spiking cells was multiplied by",
+    "excitatory_hz": "firing rate of excitatory cells in the window",
+    "inhibitory_hz": "firing rate of inhibitory cells in the window",
+    "readout_hz": "firing rate of readout cells in the window, negative for the OFF side",
 }
+
+SPIKE_COLUMNS = {
+    "time": "time since the circuit began",
+    "cell": "cell that fired",
+    "presentation": "presentation, counted from the circuit's first",
+    "step": "step of the presentation, counted from 1",
+}
+"""What is stored of each spike."""
 
 
 @dataclass(frozen=True)
@@ -106,7 +124,8 @@ def make_dataset(
         shown = np.arange(count)
         kept = shown[(first + shown + 1) % stream.snapshot_every == 0]
         data["snapshot_presentation"] = (("snapshot",), kept)
-    attributes = {
+    data |= _spiking(arrays)
+    attributes = circuit.attributes() | {
         "engine": circuit.engine,
         "parameters": json.dumps(circuit.parameters.as_dict()),
         "lift": json.dumps(circuit.lift.as_dict()),
@@ -126,12 +145,35 @@ def make_dataset(
     return xr.Dataset(described, _coordinates(data, first, circuit.dt_), attributes)
 
 
+def _spiking(arrays: dict[str, FloatArray]) -> dict[str, Any]:
+    """What a spiking circuit has besides, with its dimensions."""
+    found: dict[str, Any] = {}
+    if "gain" in arrays:
+        found["gain"] = (("presentation",), arrays["gain"])
+    for group in ("excitatory", "inhibitory", "readout"):
+        if f"{group}_hz" in arrays:
+            found[f"{group}_hz"] = (("presentation", f"{group}_cell"), arrays[f"{group}_hz"])
+        for name in SPIKE_COLUMNS:
+            column = f"{group}_spike_{name}"
+            if column in arrays:
+                found[column] = ((f"{group}_spike",), arrays[column])
+    return found
+
+
 def _about(name: str, circuit: Circuit) -> dict[str, str]:
     """Long name and unit of a variable. Rates and weights are pure numbers."""
+    group, _, column = name.partition("_spike_")
+    if column:
+        return {"long_name": f"{group} spikes: {SPIKE_COLUMNS[column]}", "units": _unit(name)}
     stem, _, kind = name.partition("_") if name not in NAMES else (name, "", "")
     suffix = {"trace": ", after every step", "snapshots": ", along the way"}.get(kind, "")
-    units = "units of the data" if name == "points" else "1"
-    return {"long_name": NAMES[stem] + suffix, "units": units}
+    return {"long_name": NAMES[stem] + suffix, "units": _unit(name)}
+
+
+def _unit(name: str) -> str:
+    if name == "points":
+        return "units of the data"
+    return {"hz": "Hz", "time": "s"}.get(name.rpartition("_")[2], "1")
 
 
 def _coordinates(data: dict[str, Any], first: int, dt: float) -> dict[str, Any]:

@@ -24,6 +24,7 @@ from circuits.lift import SphereLift
 from circuits.model import RULES, CircuitModel
 from circuits.parameters import CircuitParameters
 from circuits.rules import Rule
+from circuits.spiking.parameters import SpikingParameters
 from circuits.state import CircuitState
 
 if TYPE_CHECKING:
@@ -64,16 +65,20 @@ def save(circuit: Circuit, path: Any, attributes: Mapping[str, str]) -> Path:
         for name, value in values.items():
             array = np.asarray(value)
             data[prefix + name] = (_dimensions(prefix + name, array), array)
-    needed = {
-        "kind": KIND,
-        "format_version": FORMAT_VERSION,
-        "engine": circuit.engine,
-        "parameters": json.dumps(circuit.parameters.as_dict()),
-        "lift": json.dumps(circuit.lift.as_dict()),
-        "model": json.dumps(_model_as_dict(circuit.model)),
-        "versions": json.dumps(versions()),
-        "code": results.code_revision(),
-    } | {name: value for name, value in counters.items() if value is not None}
+    needed = (
+        {
+            "kind": KIND,
+            "format_version": FORMAT_VERSION,
+            "engine": circuit.engine,
+            "parameters": json.dumps(circuit.parameters.as_dict()),
+            "lift": json.dumps(circuit.lift.as_dict()),
+            "model": json.dumps(_model_as_dict(circuit.model)),
+            "versions": json.dumps(versions()),
+            "code": results.code_revision(),
+        }
+        | circuit.attributes()
+        | {name: value for name, value in counters.items() if value is not None}
+    )
     for name, text in attributes.items():
         if name in needed or not isinstance(text, str):
             raise InputError(
@@ -109,6 +114,9 @@ class Kept:
             self.state = _state_from(found)
             self.values_set = _with_prefix(found, SET)
             self.attributes = dict(found.attrs)
+            self.is_spiking = "spiking" in found.attrs
+            self.spiking = SpikingParameters(**json.loads(found.attrs.get("spiking", "{}")))
+            self.seed = int(found.attrs.get("seed", 0))
 
     def _require_circuit(self, found: xr.Dataset) -> None:
         where, kind = shown_path(self.path), found.attrs.get("kind")

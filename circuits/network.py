@@ -202,11 +202,14 @@ class CircuitNetwork(Network):  # type: ignore[misc]
 
 
 class ProjectedEuler(StateUpdateMethod):  # type: ignore[misc]
-    """Forward Euler, then projection of h, u and V onto the non-negative numbers:
+    """Forward Euler, then projection of some variables onto the non-negative numbers:
     x <- [x + dt f(x)]_+, with noise x <- [x + dt f(x) + sqrt(dt) g(x) n]_+ (Euler-Maruyama).
 
     All right-hand sides are evaluated before any variable is written.
     """
+
+    def __init__(self, *projected: str) -> None:
+        self.projected = projected
 
     def __call__(
         self, equations: Equations, variables: Any = None, method_options: Any = None
@@ -221,7 +224,7 @@ class ProjectedEuler(StateUpdateMethod):  # type: ignore[misc]
                 name = equation.varname
                 slope = word_substitute(str(equation.expr), noise)
                 moved.append(f"_{name} = {name} + dt*({slope})")
-                projected = f"clip(_{name}, 0, inf)" if name in "huV" else f"_{name}"
+                projected = f"clip(_{name}, 0, inf)" if name in self.projected else f"_{name}"
                 written.append(f"{name} = {projected}")
         return "\n".join(samples + moved + written)
 
@@ -293,7 +296,7 @@ class _Builder:
     def _make_groups(self) -> None:
         p, names = self.p, {**self.model.namespace}
         order = self.model.each_step.index("rates") * 2
-        rates = {"method": ProjectedEuler(), "clock": self.step, "order": order}
+        rates = {"method": ProjectedEuler("h", "u"), "clock": self.step, "order": order}
         self.inputs = NeuronGroup(
             self.circuit.lift.n_inputs,
             INPUTS,
@@ -342,7 +345,7 @@ class _Builder:
         h, u = (line[1] for line in self.lines[-2:]) if self.lines else ("h", "u")
         lateral = _equations(self.model.lateral.brian2, "V", LATERAL.format(h=h, u=u))
         self.lateral = self._connect(
-            "lateral", self.excitatory, self.inhibitory, lateral, ProjectedEuler()
+            "lateral", self.excitatory, self.inhibitory, lateral, ProjectedEuler("V")
         )
         self.feedforward = self._connect("feedforward", self.inputs, self.excitatory, FEEDFORWARD)
         sums = SUMS[self.p.readout_rule] + CLASSIFIER

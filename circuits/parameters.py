@@ -40,23 +40,39 @@ if TYPE_CHECKING:
 # Each unit as the number of them in a second: dividing by it is correctly rounded, so that
 # "0.9765625 ms" is 2**-10 s to the last bit.
 _PER_SECOND = {"s": 1.0, "second": 1.0, "ms": 1e3, "msecond": 1e3, "us": 1e6, "usecond": 1e6}
-_DURATION = re.compile(
-    r"\s*([-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?)\s*\*?\s*([a-z]+)\s*"
+_PER_HERTZ = {"Hz": 1.0, "hertz": 1.0, "kHz": 1e-3, "khertz": 1e-3}
+_QUANTITY = re.compile(
+    r"\s*([-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?)\s*\*?\s*([a-zA-Z]+)\s*"
 )
 
 
 def seconds(value: Any) -> float:
     """Seconds from a Brian2 time or from text such as "8 ms"; a bare number is refused."""
+    return _in_unit(value, "s", _PER_SECOND, "time", "8 ms")
+
+
+def hertz(value: Any) -> float:
+    """Hertz from a Brian2 rate or from text such as "90 Hz"; a bare number is refused."""
+    return _in_unit(value, "s^-1", _PER_HERTZ, "rate", "90 Hz")
+
+
+def _in_unit(value: Any, unit: str, per_unit: dict[str, float], what: str, such: str) -> float:
+    """A quantity, or text with a unit, in SI units."""
     dimensions = getattr(value, "dim", None)
     if dimensions is not None:
-        if str(dimensions) != "s" or getattr(value, "shape", ()) != ():
-            raise ValueError(f"must be one time such as 8*ms, got {shown(value)}")
+        if str(dimensions) != unit or getattr(value, "shape", ()) != ():
+            raise ValueError(
+                f"must be one {what} such as {such.replace(' ', '*')}, got {shown(value)}"
+            )
         return float(value)
     if isinstance(value, str):
-        match = _DURATION.fullmatch(value)
-        if match and match[2] in _PER_SECOND:
-            return float(match[1]) / _PER_SECOND[match[2]]
-    raise ValueError(f"must be a time with a unit such as 8*ms or '8 ms', got {shown(value)}")
+        match = _QUANTITY.fullmatch(value)
+        if match and match[2] in per_unit:
+            return float(match[1]) / per_unit[match[2]]
+    example = such.replace(" ", "*")
+    raise ValueError(
+        f"must be a {what} with a unit such as {example} or '{such}', got {shown(value)}"
+    )
 
 
 def format_seconds(value: float) -> str:
@@ -72,8 +88,20 @@ def format_seconds(value: float) -> str:
     return f"{value!r} s"
 
 
-def _duration_field(seconds: float, name: str) -> Any:
-    return Field(default=seconds, alias=name, gt=0, allow_inf_nan=False, validate_default=False)
+def format_hertz(value: float) -> str:
+    """The shortest text with a unit that reads back as exactly ``value`` hertz.
+
+    >>> format_hertz(90.0)
+    '90 Hz'
+    """
+    text = f"{value:.15g} Hz"
+    return text if float(text.split()[0]) == value else f"{value!r} Hz"
+
+
+def with_unit(si: float, name: str) -> Any:
+    """A field for a duration or a rate that users know as ``name``, above 0; by default ``si`` in
+    SI units."""
+    return Field(default=si, alias=name, gt=0, allow_inf_nan=False, validate_default=False)
 
 
 def _plain(value: Any) -> Any:
@@ -84,6 +112,7 @@ def _plain(value: Any) -> Any:
 
 
 Duration = Annotated[float, BeforeValidator(seconds), PlainSerializer(format_seconds)]
+Frequency = Annotated[float, BeforeValidator(hertz), PlainSerializer(format_hertz)]
 Number = Annotated[float, BeforeValidator(_plain)]
 Count = Annotated[int, BeforeValidator(_plain), Field(ge=1)]
 
@@ -94,16 +123,65 @@ MOST_SYNAPSES = 2**25
 """Synapses of V and w together: 256 MiB of weights, for which Brian2 needs 2 GiB."""
 
 
-class CircuitParameters(BaseModel):
+class Parameters(BaseModel):
+    """Values that are checked when they are given, cannot be changed, and read and write TOML."""
+
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", validate_by_name=False, validate_by_alias=True
+    )
+
+    def __init__(self, /, **values: Any) -> None:
+        try:
+            super().__init__(**values)
+        except ValidationError as error:
+            raise ParameterError(_sentences(error)) from None
+
+    def replace(self, /, **changes: Any) -> Self:
+        """A copy with some values changed, checked like a new one."""
+        return type(self)(**(self.as_dict() | changes))
+
+    def as_dict(self) -> dict[str, Any]:
+        """The parameters as plain numbers and text: what TOML and result files hold."""
+        return self.model_dump(by_alias=True, mode="json")
+
+    def to_toml(self, path: str | os.PathLike[str]) -> None:
+        """Write the parameters to a TOML file; until it is whole, an older one stays in place."""
+        lines = [f"{name} = {json.dumps(value)}" for name, value in self.as_dict().items()]
+        try:
+            target = Path(path)
+        except TypeError:
+            raise ParameterError(f"{shown(path)} is not the name of a file") from None
+        files.write(target, "\n".join(lines) + "\n")
+
+    @classmethod
+    def from_toml(cls, path: str | os.PathLike[str]) -> Self:
+        """Read parameters from a TOML file; what it leaves out keeps its default."""
+        content = read_bytes(path, ParameterError)
+        name = shown_path(path)
+        try:
+            values = tomllib.loads(content.decode("utf-8"))
+        except UnicodeDecodeError:
+            raise ParameterError(f"{name} is not UTF-8 text, as TOML must be") from None
+        except RecursionError:
+            raise ParameterError(f"{name} is not valid TOML: it is nested too deeply") from None
+        except ValueError as error:  # besides what is no TOML: numbers of thousands of digits
+            reason = str(error).partition(";")[0].partition("\n")[0]
+            raise ParameterError(f"{name} is not valid TOML: {reason[:150]}") from None
+        return cls(**values)
+
+    def __repr__(self) -> str:
+        values = ", ".join(f"{name}={value!r}" for name, value in self.as_dict().items())
+        return f"{type(self).__name__}({values})"
+
+    __str__ = __repr__
+
+
+class CircuitParameters(Parameters):
     """Everything that defines a circuit except its front end and its data.
 
     >>> CircuitParameters(n_tiles=40, tile_radius=0.4).n_tiles
     40
     """
-
-    model_config = ConfigDict(
-        frozen=True, extra="forbid", validate_by_name=False, validate_by_alias=True
-    )
 
     n_tiles: Count = 40
     """m, the number of excitatory cells."""
@@ -142,16 +220,13 @@ class CircuitParameters(BaseModel):
     presentation; "auto" is the constant m/(1 - alpha); 1 is the paper's."""
     initial_weight: Literal["auto"] | Number = "auto"
     """kappa, the norm of the feed-forward weights of a tile at the start; "auto" is 2/m."""
-    dt_: Duration = _duration_field(2.0**-10, "dt")
-    tau_h_: Duration = _duration_field(2.5 / 1e3, "tau_h")
-    tau_u_: Duration = _duration_field(25 / 1e3, "tau_u")
-    tau_V_: Duration = _duration_field(1 / 1e3, "tau_V")
+    dt_: Duration = with_unit(2.0**-10, "dt")
+    tau_h_: Duration = with_unit(2.5 / 1e3, "tau_h")
+    tau_u_: Duration = with_unit(25 / 1e3, "tau_u")
+    tau_V_: Duration = with_unit(1 / 1e3, "tau_V")
 
     def __init__(self, /, **values: Any) -> None:
-        try:
-            super().__init__(**values)
-        except ValidationError as error:
-            raise ParameterError(_sentences(error)) from None
+        super().__init__(**values)  # or type checkers expect the fields' names, not their aliases
 
     @field_validator("mu", mode="before")
     @classmethod
@@ -265,45 +340,6 @@ class CircuitParameters(BaseModel):
         from circuits.choosing import parameters_for
 
         return parameters_for(points, changes)
-
-    def replace(self, /, **changes: Any) -> Self:
-        """A copy with some values changed, checked like a new one."""
-        return type(self)(**(self.as_dict() | changes))
-
-    def as_dict(self) -> dict[str, Any]:
-        """The parameters as plain numbers and text: what TOML and result files hold."""
-        return self.model_dump(by_alias=True, mode="json")
-
-    def to_toml(self, path: str | os.PathLike[str]) -> None:
-        """Write the parameters to a TOML file; until it is whole, an older one stays in place."""
-        lines = [f"{name} = {json.dumps(value)}" for name, value in self.as_dict().items()]
-        try:
-            target = Path(path)
-        except TypeError:
-            raise ParameterError(f"{shown(path)} is not the name of a file") from None
-        files.write(target, "\n".join(lines) + "\n")
-
-    @classmethod
-    def from_toml(cls, path: str | os.PathLike[str]) -> Self:
-        """Read parameters from a TOML file; what it leaves out keeps its default."""
-        content = read_bytes(path, ParameterError)
-        name = shown_path(path)
-        try:
-            values = tomllib.loads(content.decode("utf-8"))
-        except UnicodeDecodeError:
-            raise ParameterError(f"{name} is not UTF-8 text, as TOML must be") from None
-        except RecursionError:
-            raise ParameterError(f"{name} is not valid TOML: it is nested too deeply") from None
-        except ValueError as error:  # besides what is no TOML: numbers of thousands of digits
-            reason = str(error).partition(";")[0].partition("\n")[0]
-            raise ParameterError(f"{name} is not valid TOML: {reason[:150]}") from None
-        return cls(**values)
-
-    def __repr__(self) -> str:
-        values = ", ".join(f"{name}={value!r}" for name, value in self.as_dict().items())
-        return f"CircuitParameters({values})"
-
-    __str__ = __repr__
 
 
 def _quantity(seconds: float) -> Quantity:

@@ -130,7 +130,8 @@ class LiveNetwork:
         managed = self._managed(shown)
         for name, value in extra.items():  # as it is, not as a presentation would start
             group, _, variable = name.partition(".")
-            values[group][variable] = value
+            if group in values:
+                values[group][variable] = value
         for group, named in self.wiring.shown(circuit, shown).items():
             values[group] |= named
         for group, computed in self.wiring.computed.items():

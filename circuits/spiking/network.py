@@ -1,0 +1,241 @@
+"""The spiking twin as Brian2 groups and synapses.
+
+It runs on the clocks of the rate circuit (`circuits.network`): every dt cells and synapses move,
+and on the last step of a presentation spikes are counted, the next point is loaded, recruits a tile
+if it must, has its drive measured, and everything fast restarts.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from brian2 import Clock, NeuronGroup, SpikeMonitor, StateMonitor, linked_var, second
+
+from circuits import network as rate
+from circuits import rules
+from circuits.network import (
+    AllToAll,
+    CircuitNetwork,
+    PresentationClock,
+    ProjectedEuler,
+    stream_arrays,
+)
+from circuits.spiking import equations as eq
+
+if TYPE_CHECKING:
+    from circuits.spiking.circuit import SpikingCircuit
+
+TALLY = -1
+"""Before results are recorded, in the slot "end"."""
+DECAY = rate.RESTART_V + 1
+"""After the next drive has been summed."""
+
+CELLS = {"excitatory": "h", "inhibitory": "u", "readout": "y"}
+"""Groups of cells, and the rates that their spikes are counted as."""
+
+
+def build_network(circuit: SpikingCircuit, chunk: int, name: str = "circuit") -> CircuitNetwork:
+    """The circuit's groups and synapses, with zero weights and streams of ``chunk`` rows."""
+    return _Builder(circuit, chunk).network(name)
+
+
+class _Builder:
+    """Makes the objects of a network, one after the other."""
+
+    def __init__(self, circuit: SpikingCircuit, chunk: int) -> None:
+        self.circuit, self.p, self.s = circuit, circuit.parameters, circuit.spiking
+        self.step = Clock(dt=self.s.dt_ * second, name="step_clock")
+        self.show = PresentationClock(self.step, self.s.n_steps, "presentation_clock")
+        self.streams = stream_arrays(
+            np.zeros((chunk, circuit.lift.n_inputs)), np.zeros((chunk, self.p.n_readouts)), chunk
+        )
+
+    def network(self, name: str) -> CircuitNetwork:
+        """All of it."""
+        self._make_cells()
+        self._make_gain_control()
+        self._make_synapses()
+        self._schedule()
+        groups: list[Any] = [self.inputs, self.excitatory, self.inhibitory, self.gain_control]
+        groups += [self.readout, self.lateral, self.feedforward, self.pooling, self.classifier]
+        groups += [self.competition] if self.p.recycle else []
+        network = CircuitNetwork(*groups, name=name)
+        for group in groups:
+            group._network = network.id  # or Brian2 complains of a circuit that is never run
+            group.add_to_magic_network = False  # a user's run() is about the user's objects
+        return network
+
+    def _make_cells(self) -> None:
+        p, s = self.p, self.s
+        self.inputs = NeuronGroup(
+            self.circuit.lift.n_inputs,
+            rate.INPUTS,
+            clock=self.step,  # that of the cells whose spikes its synapses learn from
+            name="inputs",
+            namespace=dict(self.streams),
+        )
+        noise = eq.NOISE if s.sigma > 0 else ""
+        fires = {"method": ProjectedEuler(*(["v"] if s.neuron == "if" else [])), "clock": self.step}
+        self.excitatory = NeuronGroup(
+            p.n_tiles * s.cells,
+            eq.EXCITATORY[s.neuron].format(noise=noise)
+            + eq.EXCITATORY_CELLS
+            + eq.TILES
+            + ("rank : 1\n" if p.recycle else "")
+            + eq.INSIDE,
+            threshold=eq.THRESHOLD[s.neuron].format(rate="rate_h"),
+            reset=f"{eq.RESET[s.neuron]}{eq.FIRED}\n{eq.FIRED_b}",
+            name="excitatory",
+            namespace={},
+            **fires,
+        )
+        self.inhibitory = NeuronGroup(
+            p.n_interneurons * s.cells,
+            eq.INHIBITORY[s.neuron].format(noise=noise) + eq.INHIBITORY_CELLS + eq.INSIDE,
+            threshold=eq.THRESHOLD[s.neuron].format(rate="rate_u"),
+            reset=eq.RESET[s.neuron] + eq.FIRED,
+            name="inhibitory",
+            namespace={},
+            **fires,
+        )
+        output = eq.OUTPUT[p.readout].format(net=f"({eq.NET[p.readout_rule]})")
+        output = eq.CLAMPED.format(output=output) if p.clamp_labels else output
+        self.readout = NeuronGroup(
+            p.n_readouts * s.readout_cells,
+            eq.READOUT.format(output=output, total=eq.TOTAL[p.readout_rule]) + eq.INSIDE,
+            threshold="abs(v) >= 1",
+            reset="count += side*inside\nv -= side",
+            method=ProjectedEuler(),
+            clock=self.step,
+            name="readout",
+            namespace=dict(self.streams),
+        )
+
+    def _make_gain_control(self) -> None:
+        self.gain_control = NeuronGroup(1, rate.GAIN_CONTROL, clock=self.show, name="gain_control")
+        self.gain_control.carry = linked_var(self.inputs, "carry")
+        for group in (self.excitatory, self.inhibitory, self.gain_control, self.readout):
+            group.restart = linked_var(self.inputs, "restart")
+        for group in (self.excitatory, self.readout):
+            group.presentation = linked_var(self.inputs, "presentation")
+        for name in ("gain", "covered", "recruiting", "answering", "used", "first_presentation"):
+            setattr(self.excitatory, name, linked_var(self.gain_control, name))
+
+    def _make_synapses(self) -> None:
+        p = self.p
+        self.lateral = self._connect(
+            *("lateral", self.excitatory, self.inhibitory, eq.LATERAL),
+            on_pre=eq.LATERAL_PRE,
+            on_post=eq.LATERAL_POST,
+            method=ProjectedEuler(),
+        )
+        self.feedforward = self._connect(
+            *("feedforward", self.inputs, self.excitatory, eq.FEEDFORWARD),
+            on_post=eq.FEEDFORWARD_POST,
+        )
+        self.classifier = self._connect(
+            *("classifier", self.excitatory, self.readout, eq.CLASSIFIER),
+            on_pre=eq.CLASSIFIER_PRE[p.readout_rule],
+            on_post=eq.CLASSIFIER_POST,
+        )
+        # In one step excitatory spikes come first; what is delivered then is seen in the next.
+        paths = (self.lateral.pre, self.lateral.post, self.classifier.pre, self.classifier.post)
+        for order, path in enumerate((*paths, self.feedforward.post)):
+            path.order = order
+        pooling = eq.POOLING.format(answers=rules.ANSWERS)
+        self.pooling = self._connect("pooling", self.excitatory, self.gain_control, pooling)
+        counting = [*self.pooling.summed_updaters.values()]
+        if p.recycle:
+            competition = rate.COMPETITION.format(rank=rules.RANK)
+            self.competition = self._connect(
+                "competition", self.excitatory, self.excitatory, competition
+            )
+            counting += self.competition.summed_updaters.values()
+        for updater in counting:
+            updater.when, updater._clock = "end", self.show
+            updater.order = rate.SUM_POWER if updater.target_varname == "power_post" else rate.COUNT
+
+    def _connect(
+        self, name: str, source: Any, target: Any, equations: str, **options: Any
+    ) -> AllToAll:
+        """Synapses between all pairs, numbered by (post, pre)."""
+        synapses = AllToAll(
+            source, target, equations, clock=self.step, name=name, namespace={}, **options
+        )
+        post, pre = np.nonzero(np.ones((target.N, source.N), bool))
+        synapses.connect(i=pre, j=post)
+        return synapses
+
+    def _schedule(self) -> None:
+        """What happens on the last step of a presentation, in the slot "end"."""
+        p = self.p
+
+        def last(group: Any, code: str, label: str, order: int) -> None:
+            name = f"{group.name}_{label}"
+            group.run_regularly(code, clock=self.show, when="end", order=order, name=name)
+
+        for group in (self.excitatory, self.inhibitory, self.readout):
+            last(group, eq.TALLY.format(name=CELLS[group.name]), "tally", TALLY)
+        last(self.inputs, rate.LOAD_INPUT, "load", rate.LOAD_X)
+        last(self.readout, rate.LOAD_LABEL.replace(", i)", ", unit)"), "load", rate.LOAD_Z)
+        last(self.excitatory, "drive = 0", "load", rate.LOAD_X)
+        last(self.feedforward, rate.SUM_DRIVE, "drive", rate.DRIVE)
+        last(self.excitatory, rate.LOOK, "look", rate.FIRST_LOOK)
+        last(self.excitatory, eq.CHOOSE_LEAST if p.recycle else eq.CHOOSE, "choose", rate.CHOOSE)
+        last(self.excitatory, rules.TAKE, "recruit", rate.TAKE)
+        last(self.feedforward, rules.TAKE_W, "recruit", rate.TAKE_SYNAPSES)
+        if p.recycle:
+            last(self.classifier, rules.TAKE_w, "recruit", rate.TAKE_SYNAPSES)
+        last(self.excitatory, rate.LOOK, "look_again", rate.LOOK_AGAIN)
+        last(self.gain_control, rules.MEASURE, "measure", rate.MEASURE)
+        last(self.excitatory, eq.RESTART_E, "restart", rate.RESTART)
+        last(self.inhibitory, eq.RESTART_I, "restart", rate.RESTART)
+        gated = p.readout_rule == "gated"
+        restart = eq.RESTART_Y + (eq.RESTART_TOTAL if gated else "")
+        last(self.readout, restart, "restart", rate.RESTART)
+        last(self.lateral, eq.RESTART_V, "restart", rate.RESTART_V)
+        last(self.feedforward, eq.DECAY_W, "decay", DECAY)
+        last(self.classifier, eq.DECAY_w[p.readout_rule], "decay", DECAY)
+
+
+TRACED = {
+    "h": ("excitatory", "tr"),
+    "u": ("inhibitory", "tr"),
+    "V": ("lateral", "V"),
+    "y": ("readout", "output"),
+}
+"""What is recorded at every step: traces of spikes, the synapses, and the readout's drive."""
+
+SNAPSHOTS = {"W": "feedforward", "b": "excitatory", "w": "classifier"}
+
+
+def monitors(network: Any, record: tuple[str, ...], snapshots: bool) -> dict[str, Any]:
+    """Monitors of what a run returns, by the result they hold."""
+    step, show = network["excitatory"].clock, network["gain_control"].clock
+
+    def monitor(group: str, variable: str, label: str, clock: Clock, order: int) -> StateMonitor:
+        return StateMonitor(
+            network[group],
+            [variable],
+            record=True,
+            clock=clock,
+            when="end",
+            order=order,
+            name=f"{group}_{label}",
+        )
+
+    found: dict[str, Any] = {
+        name: monitor(group, name, "settled", show, rate.RECORD) for group, name in CELLS.items()
+    }
+    found["gain"] = monitor("gain_control", "gain", "settled", show, rate.RECORD)
+    for name, (group, variable) in TRACED.items():
+        if name in record:
+            found[f"{name}_trace"] = monitor(group, variable, "trace", step, rate.RECORD)
+    if "spikes" in record:
+        for group in CELLS:
+            found[f"{group}_spikes"] = SpikeMonitor(network[group], name=f"{group}_spikes")
+    if snapshots:
+        for name, group in SNAPSHOTS.items():
+            found[f"{name}_snapshots"] = monitor(group, name, "snapshots", show, rate.SNAPSHOT)
+    return found
