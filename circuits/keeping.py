@@ -65,20 +65,18 @@ def save(circuit: Circuit, path: Any, attributes: Mapping[str, str]) -> Path:
         for name, value in values.items():
             array = np.asarray(value)
             data[prefix + name] = (_dimensions(prefix + name, array), array)
-    needed = (
-        {
-            "kind": KIND,
-            "format_version": FORMAT_VERSION,
-            "engine": circuit.engine,
-            "parameters": json.dumps(circuit.parameters.as_dict()),
-            "lift": json.dumps(circuit.lift.as_dict()),
-            "model": json.dumps(_model_as_dict(circuit.model)),
-            "versions": json.dumps(versions()),
-            "code": results.code_revision(),
-        }
-        | circuit.attributes()
-        | {name: value for name, value in counters.items() if value is not None}
-    )
+    needed = {
+        "kind": KIND,
+        "format_version": FORMAT_VERSION,
+        "engine": circuit.engine,
+        "parameters": json.dumps(circuit.parameters.as_dict()),
+        "lift": json.dumps(circuit.lift.as_dict()),
+        "model": json.dumps(_model_as_dict(circuit.model)),
+        "versions": json.dumps(versions()),
+        "code": results.code_revision(),
+    }
+    needed |= circuit.attributes()
+    needed |= {name: value for name, value in counters.items() if value is not None}
     for name, text in attributes.items():
         if name in needed or not isinstance(text, str):
             raise InputError(

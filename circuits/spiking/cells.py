@@ -42,7 +42,7 @@ class Cells:
             "recruited": (tile,),
         }
 
-    def units(self, name: str, values: FloatArray) -> FloatArray:
+    def units(self, name: str, values: FloatArray) -> Any:
         """Means over the cells of each unit; the last axis of ``values`` numbers cells, or pairs of
         them as [post, pre]."""
         axes = self._axes[name]
@@ -50,7 +50,7 @@ class Cells:
         split = values.reshape(*lead, *(size for axis in axes for size in axis))
         return split.mean(axis=tuple(len(lead) + 2 * i + 1 for i in range(len(axes))))
 
-    def repeated(self, name: str, values: FloatArray) -> FloatArray:
+    def repeated(self, name: str, values: Any) -> Any:
         """What belongs to units, for each of their cells."""
         for axis, (_, count) in enumerate(self._axes[name]):
             values = np.repeat(values, count, axis=axis)

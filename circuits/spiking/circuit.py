@@ -104,7 +104,7 @@ class SpikingCircuit(ManifoldCircuit):
         own, p = Cells.of(self).expanded(state), self.parameters
         a = rules.drive(own["W"], own["b"], x, self.alpha)
         found = rules.answers(a, own["b"], self.alpha, p.recruit_below, self.floor)
-        return found.reshape(p.n_tiles, -1).any(axis=1)
+        return np.asarray(found.reshape(p.n_tiles, -1).any(axis=1))
 
     def _fitting(self, state: CircuitState) -> CircuitState:
         return state

@@ -1,10 +1,13 @@
 """The equations of the spiking twin, as Brian2 reads them.
 
-    excitatory, "if"      dv/dt = r_h G (current - inh) + sigma xi, v >= 0; a spike at v >= 1, v -= 1
-    excitatory, "escape"  tau_m dv/dt = G (current - inh) - v; a spike with probability r_h [v]_+ dt
-    inhibitory, "if"      dv/dt = r_u exc + sigma xi, v >= 0; a spike at v >= 1, v -= 1
-    inhibitory, "escape"  tau_u dv/dt = exc - v; a spike with probability r_u [v]_+ dt
-    readout               dv/dt = r_y clip(mu net + z, -1, 1); a spike of the side of v at |v| >= 1
+    excitatory, "if"      dv/dt = r_h G (current - inh) + sigma xi, v >= 0
+    excitatory, "escape"  tau_m dv/dt = G (current - inh) - v
+    inhibitory, "if"      dv/dt = r_u exc + sigma xi, v >= 0
+    inhibitory, "escape"  tau_u dv/dt = exc - v
+    readout               dv/dt = r_y clip(mu net + z, -1, 1)
+
+"if" cells fire at v >= 1, and v -= 1; "escape" cells with probability r [v]_+ dt in every step;
+readout cells at |v| >= 1, a spike of the side that v is on, which is taken off v.
 
 Currents (inh, exc, net) and traces (tr) jump with spikes and decay: tau_i, tau_e, tau_y, tau_trace.
 One ``Synapses`` from excitatory to inhibitory cells carries both, and decays with tau_V:

@@ -28,7 +28,7 @@ GROUPS = {"excitatory": "h", "inhibitory": "u", "readout": "y"}
 class SpikingWiring(Wiring):
     """Units are cells here: N for a tile or an interneuron, N_y for a readout."""
 
-    computed = {
+    computed: Mapping[str, tuple[str, ...]] = {
         "inputs": streams.COMPUTED["inputs"],
         "excitatory": (
             *("drive", "a", "joins", "rank", "current", "count", "h", "v", "inh", "tr"),
@@ -39,7 +39,7 @@ class SpikingWiring(Wiring):
         "readout": ("count", "y", "v", "net", "total", "z", "unit"),
         "classifier": ("learned", "rate"),
     }
-    state = {
+    state: Mapping[str, str] = {
         "V": "lateral",
         "W": "feedforward",
         "b": "excitatory",
