@@ -113,7 +113,7 @@ def make_dataset(
     data["labels"] = (("presentation", "readout"), stream.labels.astype(np.int8))
     data["change"] = (("presentation",), arrays["change"])
     data["covered"] = (("presentation",), arrays["h"].any(axis=1))
-    for name in stream.record:
+    for name in (name for name in stream.record if name != "spikes"):
         data[f"{name}_trace"] = (
             ("presentation", "step", *SHAPES[name]),
             arrays[f"{name}_trace"],

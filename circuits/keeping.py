@@ -114,7 +114,7 @@ class Kept:
             self.attributes = dict(found.attrs)
             self.is_spiking = "spiking" in found.attrs
             self.spiking = SpikingParameters(**json.loads(found.attrs.get("spiking", "{}")))
-            self.seed = int(found.attrs.get("seed", 0))
+            self.seed = int(found.attrs.get("spiking_seed", 0))
 
     def _require_circuit(self, found: xr.Dataset) -> None:
         where, kind = shown_path(self.path), found.attrs.get("kind")

@@ -120,7 +120,11 @@ class SpikingCircuit(ManifoldCircuit):
 
     def attributes(self) -> dict[str, Any]:
         """How the cells fire, for results and files."""
-        return {"spiking": json.dumps(self.spiking.as_dict()), "seed": self.seed, "dt": self.dt_}
+        return {
+            "spiking": json.dumps(self.spiking.as_dict()),
+            "spiking_seed": self.seed,
+            "dt": self.dt_,
+        }
 
     def __repr__(self) -> str:
         s = self.spiking

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -43,5 +44,5 @@ def spike_trains(
     ends = np.searchsorted(cells[order], np.arange(run.sizes[f"{group}_cell"] + 1))
     return {
         cell: times[order][start:stop]
-        for cell, (start, stop) in enumerate(zip(ends, ends[1:], strict=False))
+        for cell, (start, stop) in enumerate(itertools.pairwise(ends))
     }
