@@ -1,0 +1,114 @@
+"""What spiking circuits have in common, whoever computes their steps."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from circuits import rules
+from circuits.base import CHUNK, RECORDABLE, TRACE_BYTES, Circuit
+from circuits.checks import as_count
+from circuits.errors import ParameterError, shown
+from circuits.lift import FloatArray
+from circuits.parameters import MOST_SYNAPSES, CircuitParameters
+from circuits.spiking.cells import Cells
+from circuits.spiking.parameters import SpikingParameters
+from circuits.state import CircuitState
+
+
+class Spiking(Circuit):
+    """A circuit of cells that fire."""
+
+    recordable = (*RECORDABLE, "spikes")
+    spiking: SpikingParameters
+    seed: int
+
+    def _set_spiking(self, parameters: Any, spiking: Any, seed: Any) -> None:
+        """Take what a spiking circuit has besides a circuit's parameters, or refuse it."""
+        if spiking is not None and not isinstance(spiking, SpikingParameters):
+            raise ParameterError(f"spiking must be SpikingParameters, got {shown(spiking)}")
+        self.spiking = SpikingParameters() if spiking is None else spiking
+        self.seed = as_count(seed, "seed")
+        if isinstance(parameters, CircuitParameters):
+            check_spiking(parameters, self.spiking)
+
+    @property
+    def n_steps(self) -> int:
+        """Steps of a presentation."""
+        return self.spiking.n_steps
+
+    @property
+    def dt_(self) -> float:
+        """The time step in seconds."""
+        return self.spiking.dt_
+
+    @property
+    def strength(self) -> float:
+        """What the current into the excitatory cells is multiplied by, besides the gain: under gain
+        control the size that every drive is scaled to."""
+        return self.spiking.strength if self.gain is None else 1.0
+
+    def seed_at(self, state: CircuitState) -> int:
+        """The seed of what is random in a stream that starts in this state."""
+        return int(np.random.SeedSequence([self.seed, state.shown]).generate_state(1)[0]) >> 1
+
+    def recruit(self, state: CircuitState, x: FloatArray) -> None:
+        """As in the rate circuit; the cells of the tile start alike."""
+        before = state.recruited
+        super().recruit(state, x)
+        for tile in np.flatnonzero(before != state.recruited):
+            Cells.of(self).forget(state, int(tile))
+
+    def _answering(self, state: CircuitState, x: FloatArray) -> NDArray[np.bool_]:
+        """A tile answers if any of its cells does."""
+        own, p = Cells.of(self).expanded(state), self.parameters
+        a = rules.drive(own["W"], own["b"], x, self.alpha)
+        found = rules.answers(a, own["b"], self.alpha, p.recruit_below, self.floor)
+        return np.asarray(found.reshape(p.n_tiles, -1).any(axis=1))
+
+    def _fitting(self, state: CircuitState) -> CircuitState:
+        return state
+
+    def _chunk_size(self, record: tuple[str, ...], snapshots: bool) -> int:
+        p, s = self.parameters, self.spiking
+        m, k, r = p.n_tiles * s.cells, p.n_interneurons * s.cells, p.n_readouts * s.readout_cells
+        width = {"h": m, "u": k, "y": r, "V": m * k, "spikes": 0}
+        values = s.n_steps * sum(width[name] for name in record)
+        if snapshots:
+            values += m * (self.lift.n_inputs + 1 + r)
+        return min(CHUNK, max(1, TRACE_BYTES // (8 * values))) if values else CHUNK
+
+    def attributes(self) -> dict[str, Any]:
+        """How the cells fire, for results and files."""
+        return {
+            "spiking": json.dumps(self.spiking.as_dict()),
+            "spiking_seed": self.seed,
+            "dt": self.dt_,
+        }
+
+    def __repr__(self) -> str:
+        s = self.spiking
+        cells = f"{s.neuron} cells, {s.cells} per unit"
+        return super().__repr__().replace(", engine", f", {cells}, engine", 1)
+
+
+def check_spiking(p: CircuitParameters, s: SpikingParameters) -> None:
+    """Refuse what a spiking circuit cannot be."""
+    if not p.reset:
+        raise ParameterError(
+            "a spiking circuit restarts at every presentation: reset must be True, got False"
+        )
+    if p.recycle and s.cells > 1:
+        raise ParameterError(
+            f"recycle=True needs one cell per unit in a spiking circuit, got cells={s.cells}"
+        )
+    cells = s.cells * p.n_tiles
+    synapses = cells * (s.cells * p.n_interneurons + s.readout_cells * p.n_readouts)
+    if synapses > MOST_SYNAPSES:
+        raise ParameterError(
+            f"n_tiles={p.n_tiles} with cells={s.cells} and readout_cells={s.readout_cells} makes "
+            f"{synapses} synapses, more than the {MOST_SYNAPSES} that can be held"
+        )
