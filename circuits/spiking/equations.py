@@ -7,7 +7,8 @@
     readout               dv/dt = r_y clip(mu net + z, -1, 1)
 
 "if" cells fire at v >= 1, and v -= 1; "escape" cells with probability r [v]_+ dt in every step;
-readout cells at |v| >= 1, a spike of the side that v is on, which is taken off v.
+readout cells at |v| >= 1/2, a spike of the side that v is on, and v -= side: the spikes of a pool
+whose cells start apart add up to the integral of their drive, however small, of either sign.
 
 Currents (inh, exc, net) and traces (tr) jump with spikes and decay: tau_i, tau_e, tau_y, tau_trace.
 One ``Synapses`` from excitatory to inhibitory cells carries both, and decays with tau_V:
@@ -128,9 +129,10 @@ TOTAL = {"paper": "", "gated": "dtotal/dt = -total/tau_y : 1       # sum of h, a
 CLAMPED = "z + (1 - abs(z))*{output}"
 
 LATERAL = """
-dV/dt = -plastic*V/tau_V : 1 (clock-driven)
+dV/dt = -decays*V/tau_V : 1 (clock-driven)
 tau_V : second (shared)
-plastic : 1 (shared)               # 0: V stays as it starts
+decays : 1 (shared)                # 0: V does not decay
+potentiates : 1 (shared)           # 0: spikes leave V as it is
 q_e : 1 (shared)                   # 1/(N rate_h tau_e)
 q_i : 1 (shared)                   # 1/(N rate_u tau_i)
 c_h : 1 (shared)                   # 1/(2 rate_h tau_V)
@@ -138,12 +140,12 @@ c_u : 1 (shared)                   # 1/(2 rate_u tau_V)
 own : 1 (shared)                   # share of its own potentiation that a spike sees
 """
 LATERAL_PRE = """
-exc_post += q_e*(V + plastic*own*c_h*tr_post)
-V += plastic*c_h*tr_post
+exc_post += q_e*(V + potentiates*own*c_h*tr_post)
+V += potentiates*c_h*tr_post
 """.strip()
 LATERAL_POST = """
-inh_pre += q_i*(V + plastic*own*c_u*tr_pre)
-V += plastic*c_u*tr_pre
+inh_pre += q_i*(V + potentiates*own*c_u*tr_pre)
+V += potentiates*c_u*tr_pre
 """.strip()
 
 FEEDFORWARD = "W : 1"

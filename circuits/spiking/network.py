@@ -104,7 +104,7 @@ class _Builder:
         self.readout = NeuronGroup(
             p.n_readouts * s.readout_cells,
             eq.READOUT.format(output=output, total=eq.TOTAL[p.readout_rule]) + eq.INSIDE,
-            threshold="abs(v) >= 1",
+            threshold="abs(v) >= 0.5",
             reset="count += side*inside\nv -= side",
             method=ProjectedEuler(),
             clock=self.step,

@@ -52,8 +52,9 @@ class SpikingParameters(Parameters):
     noise: Literal["auto"] | Number = "auto"
     """sigma, of white noise on the potential of "if" cells, per root second; "auto" is none for
     one cell per unit, and 1 where several would else fire together."""
-    learn_V: bool = True
-    """Whether the fast synapses change; False leaves V as it starts, which is a control."""
+    V_rule: Literal["spikes", "fade", "freeze"] = "spikes"
+    """How the fast synapses change: "spikes" as in the circuit; "fade" without potentiation, so
+    that inhibition dies out; "freeze" not at all. The last two are controls."""
     dt_: Duration = with_unit(0.5 / 1e3, "dt")
     presentation_: Duration = with_unit(0.25, "presentation")
     window_: Duration = with_unit(0.125, "window")
@@ -64,7 +65,7 @@ class SpikingParameters(Parameters):
     tau_i_: Duration = with_unit(5 / 1e3, "tau_i")
     tau_trace_: Duration = with_unit(10 / 1e3, "tau_trace")
     tau_V_: Duration = with_unit(50 / 1e3, "tau_V")
-    tau_y_: Duration = with_unit(20 / 1e3, "tau_y")
+    tau_y_: Duration = with_unit(50 / 1e3, "tau_y")
     tau_m_: Duration = with_unit(10 / 1e3, "tau_m")
     tau_u_: Duration = with_unit(5 / 1e3, "tau_u")
 

@@ -174,7 +174,7 @@ class Presentation:
     def _move(self, rng: np.random.Generator) -> tuple[Any, Any, Any]:
         """Forward Euler from the old values; returns the cells that fire."""
         s, dt = self.s, self.s.dt_
-        if s.learn_V:
+        if s.V_rule != "freeze":
             self.V = self.V * (1 - dt / s.tau_V_)
         output = self.output()
         if s.neuron == "if":
@@ -198,13 +198,13 @@ class Presentation:
         self.net, self.total = (now * (1 - dt / s.tau_y_) for now in (self.net, self.total))
         for name in ("trace_E", "trace_I"):
             setattr(self, name, getattr(self, name) * (1 - dt / s.tau_trace_))
-        fires_Y = np.abs(self.v_Y) >= 1
+        fires_Y = np.abs(self.v_Y) >= 0.5
         return np.flatnonzero(fires_E), np.flatnonzero(fires_I), np.flatnonzero(fires_Y)
 
     def _deliver(self, e: Any, i: Any) -> None:
         """Spikes between excitatory and inhibitory cells, which change V: E before I."""
         s = self.s
-        own, plastic = 0.5 if s.neuron == "if" else 0.0, float(s.learn_V)
+        own, plastic = 0.5 if s.neuron == "if" else 0.0, float(s.V_rule == "spikes")
         potentiation = plastic * self.trace_I[:, None] / (2 * s.rate_h_ * s.tau_V_)
         arriving = self.V[:, e] + own * potentiation
         self.exc = self.exc + arriving.sum(axis=1) / (s.cells * s.rate_h_ * s.tau_e_)

@@ -130,7 +130,8 @@ class SpikingWiring(Wiring):
             },
             "lateral": {
                 "V": np.outer(rest_u, rest_h * in_use).ravel(),
-                **{"tau_V": s.tau_V_, "plastic": float(s.learn_V)},
+                **{"tau_V": s.tau_V_, "decays": float(s.V_rule != "freeze")},
+                "potentiates": float(s.V_rule == "spikes"),
                 "q_e": 1 / (s.cells * s.rate_h_ * s.tau_e_),
                 "q_i": 1 / (s.cells * s.rate_u_ * s.tau_i_),
                 "c_h": 0.5 / (s.rate_h_ * s.tau_V_),

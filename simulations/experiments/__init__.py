@@ -51,6 +51,9 @@ EXPERIMENTS = {
     "label-change": Entry(
         "label_change.LabelChange", "Sections 1, 4", "Labels change in the middle of the stream"
     ),
+    "spiking-twin": Entry(
+        "spiking_twin.SpikingTwin", "past the paper", "The same circuit, with cells that fire"
+    ),
 }
 
 

@@ -16,11 +16,11 @@ Power = Mapping[str, Mapping[str, str]]
 
 @dataclass(frozen=True)
 class Claim:
-    """A statement of the paper and what we found."""
+    """A statement, of the paper or of ours, and what we found."""
 
     claim: str
     paper: str
-    """The paper's words."""
+    """The paper's words; empty where the claim is ours."""
     statistic: str
     """What is computed and what decides, fixed before the reported seeds were looked at."""
     figure: str
@@ -70,7 +70,7 @@ def long_form(claims: Iterable[Claim], power: Power | None = None) -> str:
             lines += [f"## {experiment}", ""]
         known = (power or {}).get(claim.experiment, {}).get(claim.claim, "")
         parts = {
-            "The paper": f"“{claim.paper}”",
+            "The paper": f"“{claim.paper}”" if claim.paper else "",
             "Decided by": claim.statistic,
             "Power": known,
             "Found": claim.figure,
