@@ -1,0 +1,263 @@
+"""The spiking circuit does what a circuit does: goes on, predicts, is saved, refuses."""
+
+from __future__ import annotations
+
+import json
+import pickle
+
+import numpy as np
+import pytest
+
+from circuits import (
+    CircuitParameters,
+    ManifoldCircuit,
+    ReferenceCircuit,
+    SphereLift,
+    SpikingCircuit,
+    SpikingParameters,
+)
+from circuits.errors import InputError, ParameterError
+from circuits.spiking.reference import SpikingReference
+from circuits.spiking.trains import spike_trains
+from tests.conftest import moons, small_circuit
+
+pytestmark = pytest.mark.filterwarnings("ignore::circuits.errors.LostLabelWarning")
+
+LIFT = SphereLift(center=(0.5, 0.25), radius=3.0)
+SHORT = SpikingParameters(presentation="100 ms", window="50 ms", readout_cells=4)
+SEVERAL = SHORT.replace(cells=3, noise=0.0)
+
+
+def circuit(engine="cpp_standalone", spiking=SHORT, **changes):
+    return SpikingCircuit(small_circuit(**{"mu": 5.0} | changes), LIFT, engine, spiking=spiking)
+
+
+def stream(n=16):
+    points, classes, _ = moons(n, seed=11, after=0)
+    labels = np.zeros(n, dtype=int)
+    labels[[2, 5, 9]] = classes[[2, 5, 9]]
+    return points, labels
+
+
+@pytest.mark.parametrize("engine", ["numpy", "cpp_standalone", "reference"])
+@pytest.mark.parametrize("spiking", [SHORT, SEVERAL], ids=["one cell", "three"])
+def test_two_halves_equal_one_whole(engine, spiking):
+    points, labels = stream()
+
+    def make():
+        if engine == "reference":
+            return SpikingReference(small_circuit(mu=5.0), LIFT, spiking=spiking)
+        return circuit(engine, spiking)
+
+    record = {"record": ("spikes", "h")}
+    whole, halves = make(), make()
+    one = whole.run(points, labels, **record)
+    first = halves.run(points[:7], labels[:7], **record)
+    halves.predict(points[:2])  # in between: a look does not change anything
+    second = halves.run(points[7:], labels[7:], **record)
+    for name in ("h", "u", "y", "h_trace", "excitatory_hz", "gain"):
+        both = np.concatenate([first[name], second[name]])
+        np.testing.assert_allclose(both, one[name], rtol=1e-12, atol=1e-12)
+    for name in ("W", "b", "w", "V", "recruited"):
+        np.testing.assert_allclose(second[name], one[name], rtol=1e-12, atol=1e-12)
+    for column in ("cell", "presentation", "step"):
+        name = f"inhibitory_spike_{column}"
+        np.testing.assert_array_equal(np.concatenate([first[name], second[name]]), one[name])
+
+
+def test_a_prediction_leaves_the_circuit_as_it_was():
+    points, labels = stream()
+    own = circuit()
+    own.run(points, labels)
+    before = own.state
+    y = own.predict(points)
+    after = own.state
+    assert y.shape == (16, 1)
+    assert np.abs(y).max() <= 1
+    for name in ("W", "b", "w", "recruited"):
+        np.testing.assert_array_equal(getattr(after, name), getattr(before, name))
+    assert after.learned == before.learned == 16
+    np.testing.assert_array_equal(own.predict(points), y)
+
+
+@pytest.mark.parametrize("spiking", [SHORT, SEVERAL], ids=["one cell", "three"])
+def test_a_saved_circuit_goes_on_where_it_stopped(tmp_path, spiking):
+    points, labels = stream()
+    own = circuit(spiking=spiking)
+    own.seed = 7
+    own.run(points[:7], labels[:7])
+    own.save(tmp_path / "circuit.nc")
+    loaded = SpikingCircuit.load(tmp_path / "circuit.nc", "cpp_standalone")
+    assert loaded.spiking == spiking
+    assert loaded.seed == 7
+    one, other = (c.run(points[7:], labels[7:]) for c in (own, loaded))
+    for name in ("h", "u", "y", "W", "b", "w"):
+        np.testing.assert_array_equal(one[name], other[name])
+
+
+def test_rate_circuit_and_twin_take_each_others_files_and_states(tmp_path):
+    points, labels = stream(60)
+    p = CircuitParameters(n_tiles=20, mu=5.0)
+    rate = ReferenceCircuit(p, LIFT, settling="exact")
+    rate.run(points, labels)
+    rate.save(tmp_path / "rate.nc")
+    twin = SpikingCircuit.load(tmp_path / "rate.nc", "numpy")
+    assert twin.spiking == SpikingParameters()
+    np.testing.assert_array_equal(twin.state.W, rate.state.W)
+    h = twin.respond(points[:3])
+    # Single spikes: 0.094 each; see test_rules.
+    assert np.linalg.norm(h - rate.respond(points[:3]), axis=1).max() < 0.25
+    twin.run(points[:2])
+    twin.save(tmp_path / "twin.nc")
+    back = ManifoldCircuit.load(tmp_path / "twin.nc", "numpy")
+    np.testing.assert_array_equal(back.state.W, twin.state.W)
+    assert not [name for name in back.state.extra if name.startswith("cells.")]
+    rate.state = twin.state
+    np.testing.assert_array_equal(rate.predict(points[:5]).shape, (5, 1))
+
+
+def test_weights_of_a_unit_are_the_mean_of_its_cells():
+    points, labels = stream()
+    own = circuit("numpy", SEVERAL, learning_rate=0.2)
+    run = own.run(points[:8], labels[:8])
+    cells = np.asarray(own.network["feedforward"].W).reshape(6, 3, 3)  # tile, cell, input
+    np.testing.assert_allclose(cells.mean(axis=1), run["W"], rtol=0, atol=1e-15)
+    assert np.ptp(cells, axis=1).max() > 1e-3  # cells are not copies of each other
+    b = np.asarray(own.network["excitatory"].b).reshape(6, 3)
+    np.testing.assert_allclose(b.mean(axis=1), run["b"], rtol=0, atol=1e-15)
+    w = np.asarray(own.network["classifier"].w).reshape(1, 4, 6, 3)
+    np.testing.assert_allclose(w.mean(axis=(1, 3)), run["w"], rtol=0, atol=1e-15)
+    # A user may set those of cells; the unit's follow.
+    own.network["excitatory"].b = 0.3
+    np.testing.assert_allclose(own.state.b, 0.3, rtol=0, atol=1e-15)
+
+
+@pytest.mark.parametrize("engine", ["numpy", "cpp_standalone"])
+def test_a_users_spike_monitor_sees_the_recorded_spikes(engine):
+    from brian2 import SpikeMonitor
+
+    points, labels = stream()
+    added = {}
+
+    def extend(network):
+        added["monitor"] = SpikeMonitor(network["excitatory"], name="mine")
+        network.add(added["monitor"])
+
+    p = small_circuit(mu=5.0)
+    own = SpikingCircuit(p, LIFT, engine, spiking=SHORT, extend=extend)
+    run = own.run(points[:5], labels[:5], record=("spikes",))
+    monitor = added["monitor"]
+    trains = spike_trains(run, "excitatory")
+    theirs = monitor.spike_trains()
+    assert set(trains) == set(theirs)
+    for cell, times in trains.items():
+        np.testing.assert_allclose(times, np.asarray(theirs[cell]), rtol=0, atol=1e-12)
+    assert sum(map(len, trains.values())) == run.sizes["excitatory_spike"] > 20
+    one = spike_trains(run, "excitatory", presentation=3)
+    number = int((run["excitatory_spike_presentation"] == 3).sum())
+    assert sum(map(len, one.values())) == number > 0
+    assert max(times.max(initial=0) for times in one.values()) <= 0.1 + 1e-12
+
+
+@pytest.mark.parametrize("engine", ["numpy", "cpp_standalone"])
+def test_what_is_set_on_the_network_takes_effect(engine):
+    """Without potentiation V fades: the same as a parameter, and set on the synapses."""
+    points, labels = stream()
+    own = circuit(engine)
+    own.network["lateral"].potentiates = 0
+    run = own.run(points[:5], labels[:5])
+    other = circuit(engine, SHORT.replace(V_rule="fade")).run(points[:5], labels[:5])
+    normal = circuit(engine).run(points[:5], labels[:5])
+    np.testing.assert_allclose(run["h"], other["h"], rtol=0, atol=1e-12)
+    assert np.abs(run["h"] - normal["h"]).max() > 0.5
+    own.network["excitatory"].current = 1
+    with pytest.raises(InputError, match=r"excitatory\.current was set, but the circuit computes"):
+        own.run(points[:1])
+
+
+def test_the_objects_have_the_names_of_the_rate_circuit():
+    twin, rate = circuit("numpy").network, ManifoldCircuit(small_circuit(), LIFT, "numpy").network
+    names = {item.name for item in rate.objects if type(item).__name__ != "CodeRunner"}
+    assert {item.name for item in twin.objects if type(item).__name__ != "CodeRunner"} >= names
+
+
+def test_spikes_are_delivered_before_cells_are_reset_and_excitatory_ones_first():
+    from brian2 import scheduling_summary
+
+    network = circuit("numpy").network
+    summary = scheduling_summary(network)
+    order = [entry.name for entry in summary.entries]
+    wanted = [
+        *("excitatory_stateupdater", "excitatory_spike_thresholder"),
+        *("lateral_pre", "lateral_post", "classifier_pre", "classifier_post", "feedforward_post"),
+        *("excitatory_spike_resetter", "excitatory_tally", "inputs_load", "feedforward_drive"),
+        *(
+            "excitatory_choose",
+            "excitatory_recruit",
+            "feedforward_recruit",
+            "excitatory_look_again",
+        ),
+        *("gain_control_measure", "excitatory_restart", "lateral_restart", "feedforward_decay"),
+    ]
+    assert [name for name in order if name in wanted] == wanted
+
+
+def test_a_pickled_circuit_goes_on():
+    points, labels = stream()
+    own = circuit()
+    own.run(points[:5], labels[:5])
+    copy = pickle.loads(pickle.dumps(own))
+    one, other = own.run(points[5:]), copy.run(points[5:])
+    np.testing.assert_array_equal(one["h"], other["h"])
+    assert copy.spiking == own.spiking
+
+
+def test_a_result_says_how_its_cells_fire():
+    points, labels = stream()
+    run = circuit(spiking=SEVERAL).run(points, labels)
+    assert SpikingParameters(**json.loads(run.attrs["spiking"])) == SEVERAL
+    assert run["excitatory_hz"].dims == ("presentation", "excitatory_cell")
+    assert run["excitatory_hz"].attrs["units"] == "Hz"
+    assert run.sizes["excitatory_cell"] == 18
+    # Rates of units are the means of their cells, over the rate of one.
+    h = run["excitatory_hz"].to_numpy().reshape(16, 6, 3).mean(axis=2) / 85
+    np.testing.assert_allclose(h, run["h"], rtol=1e-12, atol=0)
+    assert "excitatory_spike_time" not in run  # what is not asked for is not stored
+    assert np.isnan(run["change"]).all()
+
+
+REFUSED = [
+    ({"reset": False}, {}, "reset must be True"),
+    ({"recycle": True}, {"cells": 2}, "recycle=True needs one cell per unit"),
+    ({"n_tiles": 5000}, {"cells": 60}, "more than the 33554432 that can be held"),
+]
+
+
+@pytest.mark.parametrize(("changes", "firing", "sentence"), REFUSED)
+def test_what_a_spiking_circuit_cannot_be_is_refused(changes, firing, sentence):
+    p = small_circuit(**changes)
+    with pytest.raises(ParameterError, match=sentence):
+        SpikingCircuit(p, LIFT, "numpy", spiking=SpikingParameters(**firing))
+
+
+def test_arguments_of_other_kinds_are_refused():
+    p = small_circuit()
+    with pytest.raises(ParameterError, match="spiking must be SpikingParameters, got"):
+        SpikingCircuit(p, LIFT, "numpy", spiking={"cells": 2})
+    with pytest.raises(ParameterError, match="seed must be a whole number from 0, got -1"):
+        SpikingCircuit(p, LIFT, "numpy", seed=-1)
+    with pytest.raises(InputError, match="record takes h, u, V, y, spikes, got 'rates'"):
+        circuit("numpy").run([[0.0, 0.0]], record=("rates",))
+    with pytest.raises(InputError, match="record takes h, u, V, y, got 'spikes'"):
+        ManifoldCircuit(p, LIFT, "numpy").run([[0.0, 0.0]], record=("spikes",))
+
+
+def test_trains_of_a_result_without_spikes_are_refused():
+    run = circuit().run(stream()[0])
+    with pytest.raises(InputError, match="run the circuit with record"):
+        spike_trains(run)
+    with pytest.raises(InputError, match="group must be one of"):
+        spike_trains(run, "inputs")
+    run = circuit().run(stream()[0], record=("spikes",))
+    with pytest.raises(InputError, match="presentation must be from 0 to 15, got 16"):
+        spike_trains(run, presentation=16)
