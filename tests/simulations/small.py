@@ -42,6 +42,10 @@ TINY: dict[str, dict[str, Any]] = {
     "tiling-objective": {"n_points": 40, "n_stream": 200, "n_starts": 2, "n_shown": 30},
     "linear-tiles": {"n_points": 200, "n_test": 100, "penalty_grid": (0.01, 1.0)},
     "label-change": {"n_points": 400, "window": 50, "lag": 100, "mu_grid": (1, 10)},
+    "spiking-twin": {
+        **{"n_points": 100, "label_after": 30, "frozen_points": 10, "cells": (1, 2)},
+        **{"board_points": 100, "board_cells": 2, "mu_grid": (5, 20)},
+    },
 }
 
 
