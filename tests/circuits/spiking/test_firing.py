@@ -70,7 +70,7 @@ def test_every_spike_comes_in_the_same_step_as_in_the_reference(engine, name):
 
 
 NOISY = {
-    "escape": {"neuron": "escape", "cells": 2},
+    "escape": {"neuron": "escape", "cells": 8},
     "noise": {"cells": 3, "noise": 1.0},
 }
 
@@ -88,11 +88,11 @@ def counts(circuit, state, points):
 
 @pytest.mark.parametrize("name", NOISY)
 def test_random_cells_fire_as_often_as_those_of_the_reference(name):
-    """Two samples of 150 presentations of one point.
+    """Two samples of 300 presentations of one point.
 
-    By chance this fails once in 10^4 (Bonferroni over three groups and two tests). It finds a
-    difference of four standard errors of a mean, with a power of 0.5, and one of six with 0.97:
-    the second assertion keeps six below 6 % of the excitatory and 8 % of the inhibitory spikes.
+    By chance this fails once in 10^4 (Bonferroni over three groups and two tests). A difference of
+    means of six standard errors is found with a power of 0.96, and the last assertion keeps that
+    below a tenth of the spikes: rates that are off by 10 % do not pass.
     """
     points, _, _ = moons(40, seed=2, after=0)
     s = SpikingParameters(**SHORT | NOISY[name])
@@ -100,7 +100,7 @@ def test_random_cells_fire_as_often_as_those_of_the_reference(name):
     teacher = SpikingReference(p, LIFT, spiking=s, tile_centers=points[:6])
     state = teacher.state
     state.w[:] = np.linspace(0.3, 0.6, 6)
-    shown = np.tile(points[0], (150, 1))
+    shown = np.tile(points[0], (300, 1))
     own = counts(SpikingCircuit(p, LIFT, "cpp_standalone", spiking=s, seed=4), state, shown)
     reference = counts(SpikingReference(p, LIFT, spiking=s, seed=5), state, shown)
     for group, values in own.items():
@@ -108,8 +108,7 @@ def test_random_cells_fire_as_often_as_those_of_the_reference(name):
         assert stats.ttest_ind(values, others, equal_var=False).pvalue > 1e-4 / 6
         assert stats.ks_2samp(values, others).pvalue > 1e-4 / 6
         error = np.sqrt(values.var() / len(values) + others.var() / len(others))
-        limit = {"excitatory": 0.06, "inhibitory": 0.08, "readout": 0.15}[group]
-        assert 6 * error < limit * others.mean()
+        assert 6 * error < 0.1 * others.mean()
 
 
 @pytest.mark.parametrize("engine", ["numpy", "cpp_standalone"])
