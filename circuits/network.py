@@ -201,6 +201,15 @@ class CircuitNetwork(Network):  # type: ignore[misc]
         super().run(*arguments, **options)
 
 
+def network_of(groups: list[Any], name: str) -> CircuitNetwork:
+    """A network of a circuit's own objects."""
+    network = CircuitNetwork(*groups, name=name)
+    for group in groups:
+        group._network = network.id  # or Brian2 complains of a circuit that is never run
+        group.add_to_magic_network = False  # a user's run() is about the user's objects
+    return network
+
+
 class ProjectedEuler(StateUpdateMethod):  # type: ignore[misc]
     """Forward Euler, then projection of some variables onto the non-negative numbers:
     x <- [x + dt f(x)]_+, with noise x <- [x + dt f(x) + sqrt(dt) g(x) n]_+ (Euler-Maruyama).
@@ -287,11 +296,7 @@ class _Builder:
         groups: list[Any] = [self.inputs, self.excitatory, self.inhibitory, self.gain_control]
         groups += [self.readout, self.lateral, self.feedforward, self.pooling, self.classifier]
         groups += [self.competition] if self.p.recycle else []
-        network = CircuitNetwork(*groups, name=name)
-        for group in groups:
-            group._network = network.id  # or Brian2 complains of a circuit that is never run
-            group.add_to_magic_network = False  # a user's run() is about the user's objects
-        return network
+        return network_of(groups, name)
 
     def _make_groups(self) -> None:
         p, names = self.p, {**self.model.namespace}

@@ -19,6 +19,7 @@ from circuits.network import (
     CircuitNetwork,
     PresentationClock,
     ProjectedEuler,
+    network_of,
     stream_arrays,
 )
 from circuits.spiking import equations as eq
@@ -60,11 +61,7 @@ class _Builder:
         groups: list[Any] = [self.inputs, self.excitatory, self.inhibitory, self.gain_control]
         groups += [self.readout, self.lateral, self.feedforward, self.pooling, self.classifier]
         groups += [self.competition] if self.p.recycle else []
-        network = CircuitNetwork(*groups, name=name)
-        for group in groups:
-            group._network = network.id  # or Brian2 complains of a circuit that is never run
-            group.add_to_magic_network = False  # a user's run() is about the user's objects
-        return network
+        return network_of(groups, name)
 
     def _make_cells(self) -> None:
         p, s = self.p, self.s
