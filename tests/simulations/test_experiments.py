@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from types import SimpleNamespace
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -267,8 +268,8 @@ class MadeUp(Experiment[Made]):
     settings_class = Made
     parameters = CircuitParameters()
     lift = get_experiment("two-moons").lift
-    quick = {"n_points": 20}
-    taken = {"mu": "mu_value"}
+    quick: ClassVar = {"n_points": 20}
+    taken: ClassVar = {"mu": "mu_value"}
 
     def simulate(self, config, seed, report):
         """Nothing."""
@@ -328,7 +329,7 @@ def test_settings_beyond_the_border_are_refused_by_name(changes, words):
 
 
 def test_settings_from_a_file_hold_no_others_and_stay_as_they_are():
-    with pytest.raises(ParameterError, match="^colour: "):
+    with pytest.raises(ParameterError, match=r"^colour: "):
         MadeUp("made").settings({"colour": 3})
     settings = MadeUp("made").settings({"n_points": 7})
     assert settings == Made(n_points=7)
