@@ -21,7 +21,7 @@ from simulations.baselines import (
 )
 from simulations.datasets import ROLL_LIFT, chessboard, swiss_roll
 from simulations.experiments import chessboard_offline, get_experiment, roll
-from simulations.experiments.chessboard_supervision import _errors
+from simulations.experiments.chessboard_supervision import _errors, _reached
 from simulations.experiments.roll import PARAMETERS
 from tests.simulations import small
 from tests.simulations.small import TINY, claim_named, planted, simulate
@@ -520,3 +520,119 @@ def test_one_board_leaves_the_trend_open():
     claim = claim_named(OFFLINE, one, "the coarser")
     assert claim.holds is None
     assert "0.333" not in claim_named(OFFLINE, one, "smoothness").control
+
+
+# Settings, names and words of supervision
+
+
+def supervised_settings(**changes):
+    return get_experiment(SUPERVISION).config("exact", changes).settings
+
+
+def test_boards_are_told_apart_by_three_digits():
+    assert roll.board_names((0.5, 1 / 3, 0.25, 0.001)) == ["0.5", "0.333", "0.25", "0.001"]
+    assert supervised_settings(boards=[0.001, 0.5]).boards == (0.001, 0.5)
+    assert supervised_settings(boards=[0.333, 0.334]).boards == (0.333, 0.334)
+    with pytest.raises(ParameterError, match="boards: must differ in their first three digits"):
+        supervised_settings(boards=[0.5, 0.3333, 0.3334])
+    with pytest.raises(ParameterError, match=r"boards\.1: .*greater than or equal to 0\.001"):
+        supervised_settings(boards=[0.5, 0.00099])
+
+
+def test_labels_once_for_every_value_of_a_grid():
+    labels = np.arange(12).reshape(2, 3, 2)
+    many, values, shape = roll.for_every_value(labels, (5, 7, 9, 11))
+    assert shape == (3, 2, 4)
+    assert many.shape == (2, 24)
+    assert values.tolist() == [5, 7, 9, 11] * 6
+    for t, i, j, k in np.ndindex(2, 3, 2, 4):
+        assert many.reshape(2, *shape)[t, i, j, k] == labels[t, i, j]
+    many, values, shape = roll.for_every_value(np.array([1, 0, -1]), (5.0, 7.0))
+    assert (many.tolist(), values.tolist(), shape) == ([[1, 1], [0, 0], [-1, -1]], [5, 7], (2,))
+
+
+def test_all_but_one_point_may_have_labels():
+    assert supervised_settings(n_points=300, label_counts=[5, 299]).label_counts == (5, 299)
+    with pytest.raises(ParameterError, match="label_counts must stay below n_points=300, got 300"):
+        supervised_settings(n_points=300, label_counts=[5, 300])
+
+
+def test_a_quick_run_of_supervision_is_small():
+    experiment = get_experiment(SUPERVISION)
+    quick = experiment.config("exact", {}, quick=True).settings
+    assert (quick.n_points, quick.label_counts) == (600, (50, 100))
+    # Half the critical value, twice, and ten times.
+    assert quick.mu_grid == (20, 80, 400)
+    assert (experiment.repeats, experiment.selection_repeats) == (15, 5)
+    assert len(experiment.seeds(15)) == 20
+
+
+@pytest.mark.parametrize(
+    ("name", "instead"), [("mu", "mu_grid"), ("n_readouts", "boards, label_counts and mu_grid")]
+)
+def test_what_supervision_sets_itself_is_said(name, instead):
+    with pytest.raises(ParameterError, match=f"sets {name} itself: set {instead} instead$"):
+        supervised_settings(**{name: 1})
+
+
+def test_what_supervision_stores_has_its_dimensions(supervision):
+    cells = ("board", "n_labels")
+    own = {
+        "circuit_error": (*cells, "mu"),
+        "circuit_unreached_error": (*cells, "mu"),
+        "logistic_error": (*cells, "rate"),
+        "logistic_origin_error": (*cells, "rate"),
+        "hebbian_error": cells,
+        "spreading_error": (*cells, "gamma"),
+        "points": ("presentation", "coordinate"),
+        "unrolled": ("presentation", "side"),
+        "classes": ("board", "presentation"),
+        "unreached": ("n_labels",),
+    }
+    result = supervision[0]
+    assert {name: result[name].dims for name in result.data_vars} == own
+    assert result["board"].to_numpy().tolist() == ["0.5", "0.333", "0.25"]
+    for dimension, setting in {
+        "n_labels": "label_counts",
+        "mu": "mu_grid",
+        "rate": "rate_grid",
+        "gamma": "gamma_grid",
+    }.items():
+        assert result[dimension].to_numpy().tolist() == list(TINY[SUPERVISION][setting])
+
+
+def test_points_are_reached_by_labelled_ones_before_them_alone():
+    h = np.array([[1, 0], [1, 0], [0, 1], [1, 1], [0, 1.0]])
+    masks = np.array([[True, False, False, False, False], [False, False, False, True, False]])
+    assert _reached(h, masks).tolist() == [
+        [False, True, False, True, False],
+        [False, False, False, False, True],
+    ]
+
+
+def test_errors_keep_the_values_of_a_grid_apart():
+    # Three points, one of them labelled; two boards, one number of labels, two values.
+    scores = np.array([[[[1, 1]], [[1, 1]]], [[[1, -1]], [[0, 1]]], [[[1, -1]], [[1, -1.0]]]])
+    classes, masks = np.array([[1, 1, 1], [1, 1, -1]]), np.array([[True, False, False]])
+    assert _errors(scores, classes, masks).tolist() == [[[0.0, 1.0]], [[0.75, 0.0]]]
+    only = np.array([[True, True, False]])
+    assert _errors(scores, classes, masks, only).tolist() == [[[0.0, 0.5]], [[0.25, 0.0]]]
+
+
+def test_figures_of_supervision_in_words():
+    merged = supervised((0.05, 0.04, 0.03))
+    printed, *boards = get_experiment(SUPERVISION).claims(merged)
+    assert len(boards) == 3
+    circuit, logistic = "0.300 ± 0.000", "0.350 ± 0.015"
+    cells = [
+        f"{b}/{n}: {circuit} vs {logistic}" for b in ("0.5", "0.333", "0.25") for n in (20, 40)
+    ]
+    assert f"board/labels: {', '.join(cells)})" in printed.figure
+    each = "labels 0.030 ± 0.015 over the Hebbian mean, 0.040 ± 0.015 over logistic regression "
+    each += "without intercept"
+    for claim in boards:
+        assert claim.figure.startswith("lead 0.030 ± 0.004 (s.e.) over the Hebbian mean (p = ")
+        assert (
+            "), 0.040 ± 0.004 (s.e.) over logistic regression without intercept (" in claim.figure
+        )
+        assert claim.figure.endswith(f"; 20 {each}; 40 {each}")
