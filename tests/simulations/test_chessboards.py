@@ -628,11 +628,18 @@ def test_figures_of_supervision_in_words():
         f"{b}/{n}: {circuit} vs {logistic}" for b in ("0.5", "0.333", "0.25") for n in (20, 40)
     ]
     assert f"board/labels: {', '.join(cells)})" in printed.figure
-    each = "labels 0.030 ± 0.015 over the Hebbian mean, 0.040 ± 0.015 over logistic regression "
-    each += "without intercept"
+    other = "over logistic regression without intercept"
+    each = f"labels 0.030 ± 0.015 over the Hebbian mean, 0.040 ± 0.015 {other}"
     for claim in boards:
         assert claim.figure.startswith("lead 0.030 ± 0.004 (s.e.) over the Hebbian mean (p = ")
-        assert (
-            "), 0.040 ± 0.004 (s.e.) over logistic regression without intercept (" in claim.figure
-        )
+        assert f"), 0.040 ± 0.004 (s.e.) {other} (p = " in claim.figure
         assert claim.figure.endswith(f"; 20 {each}; 40 {each}")
+
+
+def test_the_exact_solver_is_asked_for_outputs_alone(monkeypatch):
+    """Inhibition, which nobody needs here, takes most of the time of `respond`."""
+    points, _ = swiss_roll(60, np.random.default_rng(9))
+    circuit, _ = solver(points, None)
+    expected = circuit.respond(points)
+    monkeypatch.setattr(circuit, "respond", None)
+    np.testing.assert_allclose(roll.responses(circuit, points), expected, atol=ROUNDING)
