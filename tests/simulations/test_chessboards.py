@@ -24,7 +24,14 @@ from simulations.experiments import chessboard_offline, get_experiment, roll
 from simulations.experiments.chessboard_supervision import _errors, _reached
 from simulations.experiments.roll import PARAMETERS
 from tests.simulations import small
-from tests.simulations.small import TINY, claim_named, planted, simulate
+from tests.simulations.small import (
+    TINY,
+    claim_named,
+    documented,
+    planted,
+    simulate,
+    words_of,
+)
 
 SUPERVISION, OFFLINE = "chessboard-supervision", "chessboard-offline"
 BOARDS = (0.5, 1 / 3, 0.25)
@@ -643,3 +650,8 @@ def test_the_exact_solver_is_asked_for_outputs_alone(monkeypatch):
     expected = circuit.respond(points)
     monkeypatch.setattr(circuit, "respond", None)
     np.testing.assert_allclose(roll.responses(circuit, points), expected, atol=ROUNDING)
+
+
+def test_the_documentation_has_these_words_of_supervision():
+    claims = get_experiment(SUPERVISION).claims(supervised((0.05, 0.05, 0.05), 2))
+    assert words_of(claims) == words_of(documented(SUPERVISION))

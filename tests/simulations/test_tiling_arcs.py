@@ -10,7 +10,7 @@ from circuits.dataset import DIMENSIONS
 from simulations.datasets import spiral_arcs
 from simulations.experiments import get_experiment
 from simulations.experiments.tiling_arcs import Settings, described
-from tests.simulations.small import claim_named, planted, simulate
+from tests.simulations.small import claim_named, documented, planted, simulate, words_of
 
 
 def test_fields_by_hand():
@@ -114,7 +114,9 @@ def test_some_shared_tiles_leave_it_open_and_the_control_is_told():
     found = claim_named("tiling-arcs", planted("tiling-arcs", values), "shared")
     assert found.holds is None  # three of a hundred do not rule out one in twenty
     assert "every tile pure in 0.970 of 100 seeds" in found.figure
-    assert "3 times as wide: every tile pure in 0.000 of seeds, 25.00% of tiles" in found.control
+    assert found.control == (
+        "tiles 3 times as wide: every tile pure in 0.000 of seeds, 25.00% of tiles"
+    )
 
 
 # Borders, names and words
@@ -170,3 +172,8 @@ def test_the_circuit_is_compared_on_its_own_stream_and_engines_are_named():
     assert "(cpp_standalone and exact, 10 seeds) at most 0 from it" in covers.figure
     assert covers.short == "2.509 ± 0.001 (s.e.) tiles a point, 100 seeds"
     assert "above 0.5 starts one" in covers.control
+
+
+def test_the_documentation_has_these_words():
+    claims = get_experiment("tiling-arcs").claims(planted("tiling-arcs", as_claimed, 2))
+    assert words_of(claims) == words_of(documented("tiling-arcs"))

@@ -30,7 +30,14 @@ from simulations.experiments.two_moons import (
     waking,
     within_bounds,
 )
-from tests.simulations.small import TINY, claim_named, planted, simulate
+from tests.simulations.small import (
+    TINY,
+    claim_named,
+    documented,
+    planted,
+    simulate,
+    words_of,
+)
 
 SEEDS = range(3000, 3040)
 NOISY = {"noise": 0.1, "readout_rule": "gated", "readout_rate": 0.9, "tile_radius": 0.36}
@@ -574,3 +581,8 @@ def test_tiles_and_signs_in_words(merged):
         "largest |y| before the first label 0.0e+00",
         "largest |y| 0, 20 seeds",
     )
+
+
+def test_the_documentation_has_these_words(merged):
+    claims = get_experiment("two-moons").claims(merged)
+    assert words_of(claims) == words_of(documented("two-moons"))
