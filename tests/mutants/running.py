@@ -116,6 +116,8 @@ class Watcher:
         def skip(*arguments: Any, **options: Any) -> None:
             pytest.skip("compiles")
 
+        # What goes wrong while garbage is collected, wherever that happens, is no output of a test.
+        sys.unraisablehook = lambda unraisable: None
         if "circuits" in sys.modules:
             standalone = importlib.import_module("circuits.engines.standalone")
             standalone.StandaloneEngine.__init__ = skip
