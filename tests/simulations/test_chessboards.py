@@ -655,3 +655,11 @@ def test_the_exact_solver_is_asked_for_outputs_alone(monkeypatch):
 def test_the_documentation_has_these_words_of_supervision():
     claims = get_experiment(SUPERVISION).claims(supervised((0.05, 0.05, 0.05), 2))
     assert words_of(claims) == words_of(documented(SUPERVISION))
+
+
+def test_a_lead_of_less_than_two_standard_errors_is_none():
+    # The standard error is 0.004; see above.
+    little = get_experiment(SUPERVISION).claims(supervised((0.007, 0.04, 0.03)))[0]
+    assert "in 0 of 6 cells, higher in 0" in little.figure
+    enough = get_experiment(SUPERVISION).claims(supervised((0.009, 0.04, 0.03)))[0]
+    assert "in 6 of 6 cells, higher in 0" in enough.figure
