@@ -10,14 +10,18 @@ import pytest
 from sklearn.svm import SVC
 
 from circuits import ReferenceCircuit
+from circuits.errors import ParameterError
 from simulations.datasets import unit_square
 from simulations.experiments import get_experiment
 from simulations.experiments.square_balance import (
     APPROACHES,
     CUTS,
+    _majority,
+    _shares,
     fixed_point,
     minimum_cut,
 )
+from tests.simulations.printed import assert_printed
 from tests.simulations.small import TINY, claim_named, planted, simulate
 
 NAME = "square-balance"
@@ -210,6 +214,86 @@ def test_labels_that_no_tile_covers_are_said(run):
     assert few["label_covered"].to_numpy().tolist() == [True, False]
 
 
+def test_a_cut_has_converged_once_all_weights_stay():
+    """One tile doubles its weight until it is clipped; the other one answers nothing."""
+    h = np.array([[0.5, 0.0]] * 5)
+    found = fixed_point(h, np.zeros(5, dtype=int), 8.0, np.array([0.01, 0.0]))
+    assert found.w.tolist() == [0.5, 0.0]
+    assert (found.n_iterations, found.converged) == (7, True)
+
+
+def test_weights_stay_if_they_change_by_less_than_a_billionth_of_their_size():
+    """One tile, no label: every iteration makes w mu times as large."""
+    h, silence = np.ones((4, 1)), np.zeros(4, dtype=int)
+
+    def converged(change: float) -> bool:
+        return fixed_point(h, silence, 1 / (1 + change), np.array([0.01]), most=1).converged
+
+    assert converged(0.95e-9)
+    assert not converged(1.05e-9)
+    # What counts is the size of w, not one over it.
+    halved = fixed_point(h, silence, 0.5, np.array([0.01]), tolerance=0.9, most=5)
+    assert (halved.n_iterations, halved.converged) == (5, False)
+
+
+def test_a_cut_that_does_not_converge_ends_after_so_many_iterations():
+    found = fixed_point(np.ones((2, 1)), np.zeros(2, dtype=int), 0.99, np.array([0.01]))
+    assert (found.n_iterations, found.converged) == (20_000, False)
+
+
+def test_cuts_start_from_what_one_class_everywhere_would_leave():
+    """One tile without labels: y = 1 everywhere gives w = mean h, and stays."""
+    silent, lowest = minimum_cut(np.full((5, 1), 0.5), np.zeros(5, dtype=int), 8.0)
+    assert (silent.w.tolist(), silent.n_iterations) == ([0.0], 1)
+    assert (np.abs(lowest.w).tolist(), lowest.n_iterations) == ([0.5], 1)
+
+
+def test_points_that_score_zero_are_in_neither_class():
+    scores = np.array([[0.5, 0.0, 0.0, -0.5, 2.0], [-1.0, -1.0, -1.0, 0.0, 1.0]])
+    assert _majority(scores).tolist() == [0.4, 0.6]
+    # The first three points are on the side of the label -1, the others on that of +1.
+    points = np.array([[0.1, 0.2], [0.5, 0.4], [0.0, 0.9], [0.6, 0.5], [0.9, 0.9]])
+    found = {name: values.tolist() for name, (_, values) in _shares(scores, points).items()}
+    assert found["undecided"] == [0.4, 0.2]
+    assert found["own_side"] == [0.2, 0.8]
+    assert found["majority"] == [0.4, 0.6]
+
+
+def test_what_is_kept_of_cuts_is_that_of_every_gain_and_start(run):
+    _, labels, h, _ = solved(0)
+    for name in ("majority", "objective", "iterations", "converged"):
+        assert run[f"cut_{name}"].dims == ("cut_mu", "cut")
+    for mu in (10, 1000):
+        found = run["cut_iterations"].sel(cut_mu=mu).to_numpy().tolist()
+        assert found == [cut.n_iterations for cut in minimum_cut(h, labels, mu)]
+    for name in ("majority", "undecided", "own_side"):
+        assert run[name].dims == ("approach",)
+    assert run["approach"].to_numpy().tolist() == list(APPROACHES)
+    assert run["label_covered"].dims == ("placement",)
+
+
+def test_labels_stay_in_their_corners():
+    experiment = get_experiment(NAME)
+    assert experiment.config("exact", {"inset": 0.49}).settings.inset == 0.49
+    with pytest.raises(ParameterError, match="inset"):
+        experiment.config("exact", {"inset": 0.5})
+
+
+def test_one_label_that_no_tile_covers_is_enough_to_say_so():
+    """Four tiles, which cover one of the corners in which the late labels are."""
+
+    def near(seed: int) -> int:
+        points, labels = unit_square(100, 20, np.random.default_rng(seed), 0.1)
+        apart = np.linalg.norm(points[labels != 0][:, None] - points[:4], axis=2)
+        return int((apart.min(axis=1) < 0.09).sum())
+
+    seed = next(seed for seed in range(100) if near(seed) == 1)
+    few = simulate(
+        NAME, seed=seed, n_points=100, label_after=20, tiles="first", n_tiles=4, tile_radius=0.1
+    )
+    assert few["label_covered"].to_numpy().tolist() == [True, False]
+
+
 # Claims
 
 
@@ -344,3 +428,21 @@ def test_what_claims_say():
         for mu in (10, 30, 100, 1000):
             share = float(simulate(NAME)["cut_majority"].sel(cut_mu=mu, cut=name)) > 0.9
             assert f"μ {mu}: {share:.3f}" in text
+
+
+def test_a_share_of_nine_tenths_is_not_extreme_in_any_table():
+    def values(seed, run):
+        found = with_majority(circuit=lambda s: 0.9)(seed, run)
+        covered = [True, seed > 0]
+        return found | {"cut_majority": np.full((4, 2), 0.9), "label_covered": covered}
+
+    merged = planted(NAME, values)
+    cut, rare = claim_named(NAME, merged, CUT), claim_named(NAME, merged, RARE)
+    assert cut.holds is True
+    assert cut.figure.count(": 0.000") == cut.control.count(": 0.000") == 4
+    # One of 400 placements of labels.
+    assert "(both labels covered by a tile in 0.998)" in rare.figure
+
+
+def test_claims_are_worded_as_they_are_printed():
+    assert_printed(NAME, planted(NAME, fair, 2))
