@@ -3,15 +3,19 @@ truth is planted."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from circuits import ReferenceCircuit
+from circuits.errors import ParameterError
 from simulations.datasets import chessboard, swiss_roll, two_moons, unit_square
 from simulations.experiments import get_experiment
+from simulations.experiments import label_diffusion as module
 from simulations.experiments.label_diffusion import DATA, GRAPHS, answered_silently
+from tests.simulations.printed import assert_printed
 from tests.simulations.small import TINY, claim_named, planted, simulate
 
 NAME = "label-diffusion"
@@ -128,7 +132,48 @@ def test_a_shuffled_graph_has_the_same_overlaps_of_other_tiles():
     assert not shuffled[~used].any()
 
 
+def test_the_largest_answer_may_come_before_a_probe():
+    """Below the critical gain labels fade: the first silent points get the largest answers."""
+    found = simulate(NAME, seed=SEED, mu=2.0, moments=(400,), n_points=100)
+    solver, points, classes, rng = fixed_tiles()
+    h, seen = solver.respond(points), len(points)
+    w = np.zeros(h.shape[1])
+    pair = [list(classes).index(-1), list(classes).index(1)]
+    silent = solver.respond(two_moons(400, 0.05, rng)[0])
+    answers = []
+    for row, z in [*zip(h[pair], classes[pair], strict=True), *((row, 0) for row in silent)]:
+        y = np.clip(2 * (w @ row) + z, -1, 1)
+        seen += 1
+        w = w + (y * row - w) / seen
+        answers.append(abs(y))
+    fresh = solver.respond(two_moons(TINY[NAME]["n_probe"], 0.05, rng)[0])
+    assert max(2 * abs(fresh @ w)) < 0.9 * max(answers[2:])
+    assert float(found["largest_y"]) == pytest.approx(max(answers[2:]), rel=1e-6)
+
+
+def test_moments_come_in_order():
+    experiment = get_experiment(NAME)
+    assert experiment.config("exact", {"moments": (3, 7)}).settings.moments == (3, 7)
+    with pytest.raises(ParameterError, match="moments: must grow"):
+        experiment.config("exact", {"moments": (7, 3)})
+
+
+def test_a_quick_run_has_the_first_of_the_moments():
+    full, quick = (get_experiment(NAME).config("exact", {}, q).settings for q in (False, True))
+    assert quick.moments == full.moments[:2]
+
+
 # Clip and tanh
+
+
+def test_the_circuits_own_signs_are_compared_clip_with_tanh(monkeypatch):
+    """On the moons they are the same; put something in their place on which they are not."""
+    square = replace(DATA["square"], mu=1000.0)
+    monkeypatch.setattr(module, "DATA", {"moons": square})
+    found = simulate(NAME, seed=SEED, moments=(0,), n_tiling=100, n_probe=100)
+    own = float(found["circuit_same_sign"])
+    assert own == float(found["same_sign"].sel(data="moons", gain="used"))
+    assert 0.5 < own < 1
 
 
 def streams():
@@ -327,3 +372,7 @@ def test_what_claims_say():
         used.figure
     )
     assert f"(critical μ {float(one['critical_mu']):.3f}" in every.figure
+
+
+def test_claims_are_worded_as_they_are_printed():
+    assert_printed(NAME, planted(NAME, alike, 2))
