@@ -205,7 +205,8 @@ def test_tiles_that_answer_alone_or_in_pairs():
     assert module.overlapping_share(np.eye(2)) == 0
 
 
-def test_variables_of_test_points_share_their_dimensions(run):
+def test_variables_of_test_points_share_their_dimensions():
+    run = simulate(NAME)
     dims = {
         "test_classes": ("board", "test"),
         "test_unrolled": ("test", "side"),

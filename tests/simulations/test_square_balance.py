@@ -259,7 +259,8 @@ def test_points_that_score_zero_are_in_neither_class():
     assert found["majority"] == [0.4, 0.6]
 
 
-def test_what_is_kept_of_cuts_is_that_of_every_gain_and_start(run):
+def test_what_is_kept_of_cuts_is_that_of_every_gain_and_start():
+    run = simulate(NAME, seed=SEED)
     _, labels, h, _ = solved(0)
     for name in ("majority", "objective", "iterations", "converged"):
         assert run[f"cut_{name}"].dims == ("cut_mu", "cut")
