@@ -440,6 +440,15 @@ def test_readouts_of_online_and_offline_follow_from_their_settings(parameter, se
         get_experiment(OFFLINE).config("exact", {parameter: 3})
 
 
+def test_machines_are_tried_with_three_lambdas_for_every_mu():
+    pairs = chessboard_offline._pairs((0.5, 7.0))
+    lambdas = [0.001, 0.001, 0.01, 0.01, 0.1, 0.1]
+    assert pairs == tuple(zip(lambdas, [0.5, 7.0] * 3, strict=True))
+    settings = get_experiment(OFFLINE).config("exact", {}).settings
+    for grid in (settings.svm_grid, settings.labels_grid):
+        assert grid == chessboard_offline._pairs(tuple(mu for _, mu in grid[: len(grid) // 3]))
+
+
 def test_machines_learn_from_the_labels_of_their_own_board():
     """Boards that have labels at other points; those without any count by the penalty alone."""
     rng = np.random.default_rng(9)
