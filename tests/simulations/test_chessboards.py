@@ -586,6 +586,19 @@ def test_claims_on_online_and_offline_show_their_figures(long_run, monkeypatch):
     assert "0.5 0.080 ± 0.002 (s.e.), 0.333 -0.010 ± 0.001" in twist.control
 
 
+def test_the_gap_to_a_machine_without_intercept_is_a_difference(long_run, monkeypatch):
+    """The machine gets worse from board to board; the circuit does not."""
+    merged = streamed(long_run, monkeypatch, offline_origin=per_board(0.2, 0.25, 0.3))
+    closer = claim_named(OFFLINE, merged, "the coarser")
+    assert "without intercept the gap grows by -0.050 ± 0.001 (s.e.) per board" in closer.control
+
+
+def test_labels_are_counted_at_every_time():
+    result = simulate(OFFLINE, labelled=1.0, boards=(0.5,))
+    assert result["n_labelled"].dims == ("time",)
+    assert result["n_labelled"].to_numpy().tolist() == [250, 500]
+
+
 def test_slopes_go_from_large_squares_to_small_ones():
     def made(values, boards):
         return xr.DataArray([values], dims=("repeat", "board"), coords={"board": boards})
