@@ -477,8 +477,8 @@ def test_claims_on_online_and_offline_are_worded_as_they_are_printed():
 
 @pytest.fixture(scope="module")
 def long_run():
-    """A repeat with times on both sides of a thousand points."""
-    return simulate(OFFLINE, n_points=1500, every=500)
+    """A repeat with times on both sides of a thousand points; its errors are replaced."""
+    return simulate(OFFLINE, n_points=1500, every=500, n_test=10, n_tiles=10)
 
 
 def streamed(long_run, monkeypatch, repeats=None, **given):
