@@ -25,7 +25,7 @@ N = TINY[NAME]["n_points"]
 GAINS = ["used", *(f"{mu:g}" for mu in TINY[NAME]["mu_grid"])]
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def run():
     return simulate(NAME, seed=SEED)
 

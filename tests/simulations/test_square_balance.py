@@ -29,7 +29,7 @@ SEED = 3
 AFTER = TINY[NAME]["label_after"]
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def run():
     return simulate(NAME, seed=SEED)
 
@@ -166,6 +166,8 @@ def test_alternation_by_hand_and_downhill():
         w = np.array([sum(yt * ht[i] for yt, ht in zip(y, H, strict=True)) / 4 for i in (0, 1)])
         np.testing.assert_allclose(found.w, w, atol=1e-15)
         assert (found.n_iterations, found.converged) == (n, False)
+        y = np.clip(mu * (H @ w) + Z, -1, 1)
+        assert found.objective == pytest.approx(objective(H, Z, mu, w, y))
         values.append(found.objective)
     assert all(after <= before + 1e-15 for before, after in pairwise(values))
 
@@ -259,14 +261,18 @@ def test_points_that_score_zero_are_in_neither_class():
     assert found["majority"] == [0.4, 0.6]
 
 
-def test_what_is_kept_of_cuts_is_that_of_every_gain_and_start():
-    run = simulate(NAME, seed=SEED)
-    _, labels, h, _ = solved(0)
+def test_what_is_kept_of_cuts_is_that_of_every_gain_and_start(run):
+    points, labels, h, _ = solved(0)
+    silent = labels == 0
     for name in ("majority", "objective", "iterations", "converged"):
         assert run[f"cut_{name}"].dims == ("cut_mu", "cut")
     for mu in (10, 1000):
-        found = run["cut_iterations"].sel(cut_mu=mu).to_numpy().tolist()
-        assert found == [cut.n_iterations for cut in minimum_cut(h, labels, mu)]
+        for name, cut in zip(CUTS, minimum_cut(h, labels, mu), strict=True):
+            one = run.sel(cut_mu=mu, cut=name)
+            assert int(one["cut_iterations"]) == cut.n_iterations
+            assert float(one["cut_objective"]) == cut.objective
+            share = described((h @ cut.w)[silent], points[silent])[0]
+            assert float(one["cut_majority"]) == pytest.approx(share)
     for name in ("majority", "undecided", "own_side"):
         assert run[name].dims == ("approach",)
     assert run["approach"].to_numpy().tolist() == list(APPROACHES)
