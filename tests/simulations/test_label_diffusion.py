@@ -43,7 +43,9 @@ def fixed_tiles():
     return solver, points, classes, rng
 
 
-def test_measured_and_predicted_by_hand(run):
+@pytest.mark.parametrize("moments", [TINY[NAME]["moments"], (10, 30)])
+def test_measured_and_predicted_by_hand(moments):
+    run = simulate(NAME, seed=SEED, moments=moments, n_points=100)
     solver, points, classes, rng = fixed_tiles()
     h = solver.respond(points)
     assert not solver.state.w.any()
@@ -63,7 +65,7 @@ def test_measured_and_predicted_by_hand(run):
     pair = [list(classes).index(-1), list(classes).index(1)]
     present(h[pair], classes[pair])
     largest, shown = 0.0, 0
-    for i, moment in enumerate(TINY[NAME]["moments"]):
+    for i, moment in enumerate(moments):
         silent = moment - shown
         if silent:
             rows = solver.respond(two_moons(silent, 0.05, rng)[0])
@@ -79,8 +81,9 @@ def test_measured_and_predicted_by_hand(run):
         expected = [200 * sum(S[i, j] * w[j] for j in range(len(w))) - w[i] for i in range(len(w))]
         np.testing.assert_allclose(run["predicted"][i], expected, atol=1e-14)
     assert float(run["largest_y"]) == pytest.approx(largest, rel=1e-6)
-    assert run["moment"].to_numpy().tolist() == list(TINY[NAME]["moments"])
+    assert run["moment"].to_numpy().tolist() == list(moments)
     assert (run["recruited"].to_numpy() == solver.state.recruited).all()
+    assert (run["w"].dims, run["recruited"].dims) == (("moment", "tile"), ("tile",))
 
 
 def regression(predicted, measured):
@@ -135,7 +138,7 @@ def test_a_shuffled_graph_has_the_same_overlaps_of_other_tiles():
 
 def test_the_largest_answer_may_come_before_a_probe():
     """Below the critical gain labels fade: the first silent points get the largest answers."""
-    found = simulate(NAME, seed=SEED, mu=2.0, moments=(400,), n_points=100)
+    found = simulate(NAME, seed=SEED, mu=2.0, moments=(400,), n_points=105)
     solver, points, classes, rng = fixed_tiles()
     h, seen = solver.respond(points), len(points)
     w = np.zeros(h.shape[1])

@@ -355,6 +355,7 @@ def test_no_claim_is_decided_on_fewer_repeats():
     assert get_experiment(NAME).repeats == 200
     # Every run's cut is one class: a tenth of the repeats decides that, no fewer.
     assert verdicts(planted(NAME, fair, 199)) == [None, None, None, None, True]
+    assert verdicts(planted(NAME, fair, 20)) == [None, None, None, None, True]
     assert verdicts(planted(NAME, fair, 19)) == [None] * 5
     assert verdicts(planted(NAME, fair, n_points=1999)) == [None] * 5
 
