@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from itertools import pairwise
 from typing import Any
 
@@ -325,6 +326,27 @@ def fair(seed: int, run: Any) -> dict[str, Any]:
     }
 
 
+@cache
+def registered():
+    """Repeats of the registered size, merged once: there are many."""
+    return planted(NAME, lambda seed, run: {})
+
+
+def made(values: Any, repeats: int = 200):
+    """Such repeats, with the variables that ``values(seed, None)`` gives."""
+    merged, found = (
+        registered().isel(repeat=slice(repeats)),
+        [values(s, None) for s in range(repeats)],
+    )
+    rooms = {name: merged[name].transpose("repeat", ...) for name in found[0]}
+    return merged.assign(
+        {
+            name: room.copy(data=np.array([one[name] for one in found]))
+            for name, room in rooms.items()
+        }
+    )
+
+
 def with_majority(**changes: Any):
     """`fair`, with the majorities of some approaches changed to functions of the seed."""
 
@@ -348,15 +370,15 @@ def verdicts(merged) -> list[bool | None]:
 
 
 def test_every_claim_holds_on_data_made_so():
-    assert verdicts(planted(NAME, fair)) == [True] * 5
+    assert verdicts(made(fair)) == [True] * 5
 
 
 def test_no_claim_is_decided_on_fewer_repeats():
     assert get_experiment(NAME).repeats == 200
     # Every run's cut is one class: a tenth of the repeats decides that, no fewer.
-    assert verdicts(planted(NAME, fair, 199)) == [None, None, None, None, True]
-    assert verdicts(planted(NAME, fair, 20)) == [None, None, None, None, True]
-    assert verdicts(planted(NAME, fair, 19)) == [None] * 5
+    assert verdicts(made(fair, 199)) == [None, None, None, None, True]
+    assert verdicts(made(fair, 20)) == [None, None, None, None, True]
+    assert verdicts(made(fair, 19)) == [None] * 5
     assert verdicts(planted(NAME, fair, n_points=1999)) == [None] * 5
 
 
@@ -386,7 +408,7 @@ def test_no_claim_is_decided_on_fewer_repeats():
     ],
 )  # fmt: skip
 def test_claims_on_data_made_to_break_them(changes, words, verdict):
-    merged = planted(NAME, with_majority(**changes))
+    merged = made(with_majority(**changes))
     assert claim_named(NAME, merged, words).holds is verdict
 
 
@@ -398,7 +420,7 @@ def test_the_diagonal_needs_most_points_on_their_side(level, verdict):
         sides[1] = level + 0.02 * (-1) ** seed
         return fair(seed, run) | {"own_side": sides}
 
-    claim = claim_named(NAME, planted(NAME, values), DIAGONAL)
+    claim = claim_named(NAME, made(values), DIAGONAL)
     assert claim.holds is verdict
     assert claim.figure.startswith(f"{level:.3f} ± 0.001")
 
@@ -408,11 +430,11 @@ def test_exchanging_circuit_and_laplacian_breaks_claims():
         found = fair(seed, run)
         return {key: [values[i] for i in (1, 0, 3, 2, 4)] for key, values in found.items()}
 
-    assert verdicts(planted(NAME, exchanged)) == [True, False, True, False, True]
+    assert verdicts(made(exchanged)) == [True, False, True, False, True]
 
 
 def test_what_claims_say():
-    merged = planted(NAME, fair)
+    merged = made(fair)
     rare, more, falls, diagonal, cut = (claim_named(NAME, merged, words) for words in EVERY)
     circuit, laplacian = ([fair(s, None)["majority"][i] for s in range(200)] for i in (0, 1))
     assert "over 0.9 in 0.000 (circuit) and 0.000 (Laplacian) of 200 seeds" in rare.figure
@@ -444,7 +466,7 @@ def test_a_share_of_nine_tenths_is_not_extreme_in_any_table():
         covered = [True, seed > 0]
         return found | {"cut_majority": np.full((4, 2), 0.9), "label_covered": covered}
 
-    merged = planted(NAME, values)
+    merged = made(values)
     cut, rare = claim_named(NAME, merged, CUT), claim_named(NAME, merged, RARE)
     assert cut.holds is True
     assert cut.figure.count(": 0.000") == cut.control.count(": 0.000") == 4
