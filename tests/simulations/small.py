@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any
 
 import xarray as xr
 
 from simulations import sweep
 from simulations.experiments import get_experiment
-from simulations.experiments.claim import Claim, load_claims
-from simulations.readme import MEASURED
+from simulations.experiments.claim import Claim
 
 TINY: dict[str, dict[str, Any]] = {
     "tiling-arcs": {"n_points": 300},
@@ -57,12 +55,14 @@ def planted(
     name: str,
     values: Callable[[int, xr.Dataset], Mapping[str, Any]],
     repeats: int | None = None,
+    run: xr.Dataset | None = None,
     **changes: Any,
 ) -> xr.Dataset:
     """Merged repeats that say they are of the registered size (but for ``changes``), with the
-    variables that ``values(seed, run)`` gives in place of those found at small size."""
+    variables that ``values(seed, run)`` gives in place of those found at small size, which are
+    those of ``run`` where it is given."""
     experiment = get_experiment(name)
-    run = simulate(name)
+    run = simulate(name) if run is None else run
     config = json.dumps(experiment.config("exact", changes).as_dict())
     return sweep.merge(
         [
@@ -78,14 +78,3 @@ def claim_named(name: str, merged: xr.Dataset, words: str) -> Claim:
     """The one claim of an experiment whose name holds some words."""
     (found,) = (one for one in get_experiment(name).claims(merged) if words in one.claim)
     return found
-
-
-def words_of(claims: list[Claim]) -> list[tuple[str, str, str]]:
-    """What claims say before anything is measured."""
-    return [(one.claim, one.paper, one.statistic) for one in claims]
-
-
-def documented(name: str) -> list[Claim]:
-    """The claims of an experiment as docs/claims.md has them."""
-    kept = load_claims(Path(__file__).parents[2] / MEASURED / "claims.json")
-    return [claim for claim in kept if claim.experiment == name]

@@ -24,13 +24,12 @@ from simulations.experiments import chessboard_offline, get_experiment, roll
 from simulations.experiments.chessboard_supervision import _errors, _reached
 from simulations.experiments.roll import PARAMETERS
 from tests.simulations import small
+from tests.simulations.printed import assert_printed
 from tests.simulations.small import (
     TINY,
     claim_named,
-    documented,
     planted,
     simulate,
-    words_of,
 )
 
 SUPERVISION, OFFLINE = "chessboard-supervision", "chessboard-offline"
@@ -400,10 +399,91 @@ def test_few_points_are_those_up_to_a_thousand():
     np.testing.assert_array_equal(result["weights_error"], early)
 
 
+def test_times_end_with_the_stream():
+    def times(**changes):
+        return get_experiment(OFFLINE).config("exact", changes).settings.times()
+
+    # Points that the stream does not reach are no times, by one point.
+    assert times(n_points=999) == [250, 500, 750]
+    assert times(n_points=1999) == [250, 500, 750, 1000, 1250, 1500]
+    # The 1500th is the last of those that come more often.
+    assert times(n_points=1501, every=1501, early_every=500) == [500, 1000, 1500, 1501]
+
+
+@pytest.mark.parametrize(
+    ("setting", "within", "beyond"),
+    [("labelled", (1e-4, 0.5, 1.0), (0.0, 1.01)), ("early_every", (1, 500), (0, 501))],
+)
+def test_settings_of_online_and_offline_stay_within_their_range(setting, within, beyond):
+    experiment = get_experiment(OFFLINE)
+    for value in within:
+        assert getattr(experiment.config("exact", {setting: value}).settings, setting) == value
+    for value in beyond:
+        with pytest.raises(ParameterError, match=setting):
+            experiment.config("exact", {setting: value})
+
+
+def test_online_and_offline_choose_on_ten_other_repeats():
+    seeds = get_experiment(OFFLINE).seeds(60)
+    assert seeds == [*range(60), *range(SELECTION_SEED, SELECTION_SEED + 10)]
+
+
+def test_online_and_offline_quickly_is_a_fifth_of_the_points_and_fewer_gains():
+    full, quick = (get_experiment(OFFLINE).config("exact", {}, q).settings for q in (False, True))
+    assert 5 * quick.n_points == full.n_points
+    assert 4 * quick.n_test == full.n_test
+    # From below the critical gain to above it, each four times the one before.
+    assert quick.mu_grid == full.mu_grid[:5:2]
+
+
+@pytest.mark.parametrize(
+    ("parameter", "setting"), [("mu", "mu_grid"), ("n_readouts", "boards and mu_grid")]
+)
+def test_readouts_of_online_and_offline_follow_from_their_settings(parameter, setting):
+    message = f"sets {parameter} itself: set {setting} instead$"
+    with pytest.raises(ParameterError, match=message):
+        get_experiment(OFFLINE).config("exact", {parameter: 3})
+
+
+def test_machines_are_tried_with_three_lambdas_for_every_mu():
+    pairs = chessboard_offline._pairs((0.5, 7.0))
+    lambdas = [0.001, 0.001, 0.01, 0.01, 0.1, 0.1]
+    assert pairs == tuple(zip(lambdas, [0.5, 7.0] * 3, strict=True))
+    settings = get_experiment(OFFLINE).config("exact", {}).settings
+    for grid in (settings.svm_grid, settings.labels_grid):
+        assert grid == chessboard_offline._pairs(tuple(mu for _, mu in grid[: len(grid) // 3]))
+
+
+def test_machines_learn_from_the_labels_of_their_own_board():
+    """Boards that have labels at other points; those without any count by the penalty alone."""
+    rng = np.random.default_rng(9)
+    h, h_test = outputs(rng, 40, 5), outputs(rng, 30, 5)
+    labels = np.where(rng.random((2, 40)) < 0.3, rng.choice([-1, 1], (2, 40)), 0)
+    assert ((labels != 0).any(axis=0) & ~(labels != 0).all(axis=0)).any()
+    classes, penalty = rng.choice([-1, 1], (2, 30)), graph_laplacian(h)
+    seen = chessboard_offline.Seen(h, labels, h_test, classes)
+    found = seen.machines(((0.1, 1.0), (0.01, 0.0)), penalty)
+    for board in range(2):
+        for i, (lam, mu) in enumerate(((0.1, 1.0), (0.01, 0.0))):
+            machine = LaplacianSVM(lam, mu).fit(h, labels[board], penalty)
+            expected = signs_wrong(machine.decision(h_test), classes[board])
+            assert found[board, i] == pytest.approx(expected, abs=ROUNDING)
+
+
+def test_machines_guess_while_there_is_no_label():
+    h = np.array([[0.6, 0.8]])
+    seen = chessboard_offline.Seen(h, np.array([[0]]), h, np.array([[1]]))
+    assert seen.machines(((0.1, 1.0),), graph_laplacian(h)).tolist() == [[0.5]]
+
+
+def test_claims_on_online_and_offline_are_worded_as_they_are_printed():
+    assert_printed(OFFLINE, planted(OFFLINE, lambda seed, run: {}, 2))
+
+
 @pytest.fixture(scope="module")
 def long_run():
-    """A repeat with times on both sides of a thousand points."""
-    return simulate(OFFLINE, n_points=1500, every=500)
+    """A repeat with times on both sides of a thousand points; its errors are replaced."""
+    return simulate(OFFLINE, n_points=1500, every=500, n_test=10, n_tiles=10)
 
 
 def streamed(long_run, monkeypatch, repeats=None, **given):
@@ -509,6 +589,19 @@ def test_claims_on_online_and_offline_show_their_figures(long_run, monkeypatch):
     assert "on weights 0.300 ± 0.014" in twist.figure
     assert "lower by 0.027 ±" in twist.control
     assert "0.5 0.080 ± 0.002 (s.e.), 0.333 -0.010 ± 0.001" in twist.control
+
+
+def test_the_gap_to_a_machine_without_intercept_is_a_difference(long_run, monkeypatch):
+    """The machine gets worse from board to board; the circuit does not."""
+    merged = streamed(long_run, monkeypatch, offline_origin=per_board(0.2, 0.25, 0.3))
+    closer = claim_named(OFFLINE, merged, "the coarser")
+    assert "without intercept the gap grows by -0.050 ± 0.001 (s.e.) per board" in closer.control
+
+
+def test_labels_are_counted_at_every_time():
+    result = simulate(OFFLINE, labelled=1.0, boards=(0.5,))
+    assert result["n_labelled"].dims == ("time",)
+    assert result["n_labelled"].to_numpy().tolist() == [250, 500]
 
 
 def test_slopes_go_from_large_squares_to_small_ones():
@@ -653,8 +746,7 @@ def test_the_exact_solver_is_asked_for_outputs_alone(monkeypatch):
 
 
 def test_the_documentation_has_these_words_of_supervision():
-    claims = get_experiment(SUPERVISION).claims(supervised((0.05, 0.05, 0.05), 2))
-    assert words_of(claims) == words_of(documented(SUPERVISION))
+    assert_printed(SUPERVISION, supervised((0.05, 0.05, 0.05), 2), figures=False)
 
 
 def test_a_lead_of_less_than_two_standard_errors_is_none():

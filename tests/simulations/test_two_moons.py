@@ -30,13 +30,12 @@ from simulations.experiments.two_moons import (
     waking,
     within_bounds,
 )
+from tests.simulations.printed import assert_printed
 from tests.simulations.small import (
     TINY,
     claim_named,
-    documented,
     planted,
     simulate,
-    words_of,
 )
 
 SEEDS = range(3000, 3040)
@@ -584,5 +583,4 @@ def test_tiles_and_signs_in_words(merged):
 
 
 def test_the_documentation_has_these_words(merged):
-    claims = get_experiment("two-moons").claims(merged)
-    assert words_of(claims) == words_of(documented("two-moons"))
+    assert_printed("two-moons", merged, figures=False)
