@@ -59,12 +59,14 @@ def planted(
     name: str,
     values: Callable[[int, xr.Dataset], Mapping[str, Any]],
     repeats: int | None = None,
+    run: xr.Dataset | None = None,
     **changes: Any,
 ) -> xr.Dataset:
     """Merged repeats that say they are of the registered size (but for ``changes``), with the
-    variables that ``values(seed, run)`` gives in place of those found at small size."""
+    variables that ``values(seed, run)`` gives in place of those found at small size, which are
+    those of ``run`` where it is given."""
     experiment = get_experiment(name)
-    run = simulate(name)
+    run = simulate(name) if run is None else run
     config = json.dumps(experiment.config("exact", changes).as_dict())
     return sweep.merge(
         [

@@ -21,10 +21,16 @@ from simulations.baselines import (
 )
 from simulations.datasets import ROLL_LIFT, chessboard, swiss_roll
 from simulations.experiments import chessboard_offline, get_experiment, roll
-from simulations.experiments.chessboard_supervision import _errors
+from simulations.experiments.chessboard_supervision import _errors, _reached
 from simulations.experiments.roll import PARAMETERS
 from tests.simulations import small
-from tests.simulations.small import TINY, claim_named, planted, simulate
+from tests.simulations.printed import assert_printed
+from tests.simulations.small import (
+    TINY,
+    claim_named,
+    planted,
+    simulate,
+)
 
 SUPERVISION, OFFLINE = "chessboard-supervision", "chessboard-offline"
 BOARDS = (0.5, 1 / 3, 0.25)
@@ -393,10 +399,91 @@ def test_few_points_are_those_up_to_a_thousand():
     np.testing.assert_array_equal(result["weights_error"], early)
 
 
+def test_times_end_with_the_stream():
+    def times(**changes):
+        return get_experiment(OFFLINE).config("exact", changes).settings.times()
+
+    # Points that the stream does not reach are no times, by one point.
+    assert times(n_points=999) == [250, 500, 750]
+    assert times(n_points=1999) == [250, 500, 750, 1000, 1250, 1500]
+    # The 1500th is the last of those that come more often.
+    assert times(n_points=1501, every=1501, early_every=500) == [500, 1000, 1500, 1501]
+
+
+@pytest.mark.parametrize(
+    ("setting", "within", "beyond"),
+    [("labelled", (1e-4, 0.5, 1.0), (0.0, 1.01)), ("early_every", (1, 500), (0, 501))],
+)
+def test_settings_of_online_and_offline_stay_within_their_range(setting, within, beyond):
+    experiment = get_experiment(OFFLINE)
+    for value in within:
+        assert getattr(experiment.config("exact", {setting: value}).settings, setting) == value
+    for value in beyond:
+        with pytest.raises(ParameterError, match=setting):
+            experiment.config("exact", {setting: value})
+
+
+def test_online_and_offline_choose_on_ten_other_repeats():
+    seeds = get_experiment(OFFLINE).seeds(60)
+    assert seeds == [*range(60), *range(SELECTION_SEED, SELECTION_SEED + 10)]
+
+
+def test_online_and_offline_quickly_is_a_fifth_of_the_points_and_fewer_gains():
+    full, quick = (get_experiment(OFFLINE).config("exact", {}, q).settings for q in (False, True))
+    assert 5 * quick.n_points == full.n_points
+    assert 4 * quick.n_test == full.n_test
+    # From below the critical gain to above it, each four times the one before.
+    assert quick.mu_grid == full.mu_grid[:5:2]
+
+
+@pytest.mark.parametrize(
+    ("parameter", "setting"), [("mu", "mu_grid"), ("n_readouts", "boards and mu_grid")]
+)
+def test_readouts_of_online_and_offline_follow_from_their_settings(parameter, setting):
+    message = f"sets {parameter} itself: set {setting} instead$"
+    with pytest.raises(ParameterError, match=message):
+        get_experiment(OFFLINE).config("exact", {parameter: 3})
+
+
+def test_machines_are_tried_with_three_lambdas_for_every_mu():
+    pairs = chessboard_offline._pairs((0.5, 7.0))
+    lambdas = [0.001, 0.001, 0.01, 0.01, 0.1, 0.1]
+    assert pairs == tuple(zip(lambdas, [0.5, 7.0] * 3, strict=True))
+    settings = get_experiment(OFFLINE).config("exact", {}).settings
+    for grid in (settings.svm_grid, settings.labels_grid):
+        assert grid == chessboard_offline._pairs(tuple(mu for _, mu in grid[: len(grid) // 3]))
+
+
+def test_machines_learn_from_the_labels_of_their_own_board():
+    """Boards that have labels at other points; those without any count by the penalty alone."""
+    rng = np.random.default_rng(9)
+    h, h_test = outputs(rng, 40, 5), outputs(rng, 30, 5)
+    labels = np.where(rng.random((2, 40)) < 0.3, rng.choice([-1, 1], (2, 40)), 0)
+    assert ((labels != 0).any(axis=0) & ~(labels != 0).all(axis=0)).any()
+    classes, penalty = rng.choice([-1, 1], (2, 30)), graph_laplacian(h)
+    seen = chessboard_offline.Seen(h, labels, h_test, classes)
+    found = seen.machines(((0.1, 1.0), (0.01, 0.0)), penalty)
+    for board in range(2):
+        for i, (lam, mu) in enumerate(((0.1, 1.0), (0.01, 0.0))):
+            machine = LaplacianSVM(lam, mu).fit(h, labels[board], penalty)
+            expected = signs_wrong(machine.decision(h_test), classes[board])
+            assert found[board, i] == pytest.approx(expected, abs=ROUNDING)
+
+
+def test_machines_guess_while_there_is_no_label():
+    h = np.array([[0.6, 0.8]])
+    seen = chessboard_offline.Seen(h, np.array([[0]]), h, np.array([[1]]))
+    assert seen.machines(((0.1, 1.0),), graph_laplacian(h)).tolist() == [[0.5]]
+
+
+def test_claims_on_online_and_offline_are_worded_as_they_are_printed():
+    assert_printed(OFFLINE, planted(OFFLINE, lambda seed, run: {}, 2))
+
+
 @pytest.fixture(scope="module")
 def long_run():
-    """A repeat with times on both sides of a thousand points."""
-    return simulate(OFFLINE, n_points=1500, every=500)
+    """A repeat with times on both sides of a thousand points; its errors are replaced."""
+    return simulate(OFFLINE, n_points=1500, every=500, n_test=10, n_tiles=10)
 
 
 def streamed(long_run, monkeypatch, repeats=None, **given):
@@ -504,6 +591,19 @@ def test_claims_on_online_and_offline_show_their_figures(long_run, monkeypatch):
     assert "0.5 0.080 ± 0.002 (s.e.), 0.333 -0.010 ± 0.001" in twist.control
 
 
+def test_the_gap_to_a_machine_without_intercept_is_a_difference(long_run, monkeypatch):
+    """The machine gets worse from board to board; the circuit does not."""
+    merged = streamed(long_run, monkeypatch, offline_origin=per_board(0.2, 0.25, 0.3))
+    closer = claim_named(OFFLINE, merged, "the coarser")
+    assert "without intercept the gap grows by -0.050 ± 0.001 (s.e.) per board" in closer.control
+
+
+def test_labels_are_counted_at_every_time():
+    result = simulate(OFFLINE, labelled=1.0, boards=(0.5,))
+    assert result["n_labelled"].dims == ("time",)
+    assert result["n_labelled"].to_numpy().tolist() == [250, 500]
+
+
 def test_slopes_go_from_large_squares_to_small_ones():
     def made(values, boards):
         return xr.DataArray([values], dims=("repeat", "board"), coords={"board": boards})
@@ -520,3 +620,138 @@ def test_one_board_leaves_the_trend_open():
     claim = claim_named(OFFLINE, one, "the coarser")
     assert claim.holds is None
     assert "0.333" not in claim_named(OFFLINE, one, "smoothness").control
+
+
+# Settings, names and words of supervision
+
+
+def supervised_settings(**changes):
+    return get_experiment(SUPERVISION).config("exact", changes).settings
+
+
+def test_boards_are_told_apart_by_three_digits():
+    assert roll.board_names((0.5, 1 / 3, 0.25, 0.001)) == ["0.5", "0.333", "0.25", "0.001"]
+    assert supervised_settings(boards=[0.001, 0.5]).boards == (0.001, 0.5)
+    assert supervised_settings(boards=[0.333, 0.334]).boards == (0.333, 0.334)
+    with pytest.raises(ParameterError, match="boards: must differ in their first three digits"):
+        supervised_settings(boards=[0.5, 0.3333, 0.3334])
+    with pytest.raises(ParameterError, match=r"boards\.1: .*greater than or equal to 0\.001"):
+        supervised_settings(boards=[0.5, 0.00099])
+
+
+def test_labels_once_for_every_value_of_a_grid():
+    labels = np.arange(12).reshape(2, 3, 2)
+    many, values, shape = roll.for_every_value(labels, (5, 7, 9, 11))
+    assert shape == (3, 2, 4)
+    assert many.shape == (2, 24)
+    assert values.tolist() == [5, 7, 9, 11] * 6
+    for t, i, j, k in np.ndindex(2, 3, 2, 4):
+        assert many.reshape(2, *shape)[t, i, j, k] == labels[t, i, j]
+    many, values, shape = roll.for_every_value(np.array([1, 0, -1]), (5.0, 7.0))
+    assert (many.tolist(), values.tolist(), shape) == ([[1, 1], [0, 0], [-1, -1]], [5, 7], (2,))
+
+
+def test_all_but_one_point_may_have_labels():
+    assert supervised_settings(n_points=300, label_counts=[5, 299]).label_counts == (5, 299)
+    with pytest.raises(ParameterError, match="label_counts must stay below n_points=300, got 300"):
+        supervised_settings(n_points=300, label_counts=[5, 300])
+
+
+def test_a_quick_run_of_supervision_is_small():
+    experiment = get_experiment(SUPERVISION)
+    quick = experiment.config("exact", {}, quick=True).settings
+    assert (quick.n_points, quick.label_counts) == (600, (50, 100))
+    # Half the critical value, twice, and ten times.
+    assert quick.mu_grid == (20, 80, 400)
+    assert (experiment.repeats, experiment.selection_repeats) == (15, 5)
+    assert len(experiment.seeds(15)) == 20
+
+
+@pytest.mark.parametrize(
+    ("name", "instead"), [("mu", "mu_grid"), ("n_readouts", "boards, label_counts and mu_grid")]
+)
+def test_what_supervision_sets_itself_is_said(name, instead):
+    with pytest.raises(ParameterError, match=f"sets {name} itself: set {instead} instead$"):
+        supervised_settings(**{name: 1})
+
+
+def test_what_supervision_stores_has_its_dimensions(supervision):
+    cells = ("board", "n_labels")
+    own = {
+        "circuit_error": (*cells, "mu"),
+        "circuit_unreached_error": (*cells, "mu"),
+        "logistic_error": (*cells, "rate"),
+        "logistic_origin_error": (*cells, "rate"),
+        "hebbian_error": cells,
+        "spreading_error": (*cells, "gamma"),
+        "points": ("presentation", "coordinate"),
+        "unrolled": ("presentation", "side"),
+        "classes": ("board", "presentation"),
+        "unreached": ("n_labels",),
+    }
+    result = supervision[0]
+    assert {name: result[name].dims for name in result.data_vars} == own
+    assert result["board"].to_numpy().tolist() == ["0.5", "0.333", "0.25"]
+    for dimension, setting in {
+        "n_labels": "label_counts",
+        "mu": "mu_grid",
+        "rate": "rate_grid",
+        "gamma": "gamma_grid",
+    }.items():
+        assert result[dimension].to_numpy().tolist() == list(TINY[SUPERVISION][setting])
+
+
+def test_points_are_reached_by_labelled_ones_before_them_alone():
+    h = np.array([[1, 0], [1, 0], [0, 1], [1, 1], [0, 1.0]])
+    masks = np.array([[True, False, False, False, False], [False, False, False, True, False]])
+    assert _reached(h, masks).tolist() == [
+        [False, True, False, True, False],
+        [False, False, False, False, True],
+    ]
+
+
+def test_errors_keep_the_values_of_a_grid_apart():
+    # Three points, one of them labelled; two boards, one number of labels, two values.
+    scores = np.array([[[[1, 1]], [[1, 1]]], [[[1, -1]], [[0, 1]]], [[[1, -1]], [[1, -1.0]]]])
+    classes, masks = np.array([[1, 1, 1], [1, 1, -1]]), np.array([[True, False, False]])
+    assert _errors(scores, classes, masks).tolist() == [[[0.0, 1.0]], [[0.75, 0.0]]]
+    only = np.array([[True, True, False]])
+    assert _errors(scores, classes, masks, only).tolist() == [[[0.0, 0.5]], [[0.25, 0.0]]]
+
+
+def test_figures_of_supervision_in_words():
+    merged = supervised((0.05, 0.04, 0.03))
+    printed, *boards = get_experiment(SUPERVISION).claims(merged)
+    assert len(boards) == 3
+    circuit, logistic = "0.300 ± 0.000", "0.350 ± 0.015"
+    cells = [
+        f"{b}/{n}: {circuit} vs {logistic}" for b in ("0.5", "0.333", "0.25") for n in (20, 40)
+    ]
+    assert f"board/labels: {', '.join(cells)})" in printed.figure
+    other = "over logistic regression without intercept"
+    each = f"labels 0.030 ± 0.015 over the Hebbian mean, 0.040 ± 0.015 {other}"
+    for claim in boards:
+        assert claim.figure.startswith("lead 0.030 ± 0.004 (s.e.) over the Hebbian mean (p = ")
+        assert f"), 0.040 ± 0.004 (s.e.) {other} (p = " in claim.figure
+        assert claim.figure.endswith(f"; 20 {each}; 40 {each}")
+
+
+def test_the_exact_solver_is_asked_for_outputs_alone(monkeypatch):
+    """Inhibition, which nobody needs here, takes most of the time of `respond`."""
+    points, _ = swiss_roll(60, np.random.default_rng(9))
+    circuit, _ = solver(points, None)
+    expected = circuit.respond(points)
+    monkeypatch.setattr(circuit, "respond", None)
+    np.testing.assert_allclose(roll.responses(circuit, points), expected, atol=ROUNDING)
+
+
+def test_the_documentation_has_these_words_of_supervision():
+    assert_printed(SUPERVISION, supervised((0.05, 0.05, 0.05), 2), figures=False)
+
+
+def test_a_lead_of_less_than_two_standard_errors_is_none():
+    # The standard error is 0.004; see above.
+    little = get_experiment(SUPERVISION).claims(supervised((0.007, 0.04, 0.03)))[0]
+    assert "in 0 of 6 cells, higher in 0" in little.figure
+    enough = get_experiment(SUPERVISION).claims(supervised((0.009, 0.04, 0.03)))[0]
+    assert "in 6 of 6 cells, higher in 0" in enough.figure

@@ -164,6 +164,8 @@ def test_frequencies_fall_off_from_a_half_or_do_not():
     for high in (0.59, 0.61):
         assert evidence.falls_off([0.5] * 9 + [high]).refutes == 1.0
     assert evidence.falls_off([0.95] + [1.0] * 9).refutes == pytest.approx(4 * 2**-10, rel=1e-9)
+    # What rounding took beyond 1 is in the last bin, too.
+    assert evidence.falls_off([0.85] + [1 + 1e-9] * 9).refutes == pytest.approx(4 * 11 / 1024)
     # As many in two bins as in none: pairs of empty bins say nothing.
     assert evidence.falls_off([0.55] * 5 + [0.65] * 5).refutes == 1.0
 

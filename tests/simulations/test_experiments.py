@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -16,7 +18,24 @@ from circuits.selection import SELECTION_SEED
 from simulations import sweep
 from simulations.experiments import EXPERIMENTS, get_experiment
 from simulations.experiments.evidence import certain
-from simulations.experiments.experiment import SOLVERS, error_rate, make_circuit
+from simulations.experiments.experiment import (
+    MOST_POINTS,
+    SOLVERS,
+    Config,
+    Experiment,
+    Grid,
+    Lambda,
+    Mu,
+    NotNegative,
+    Positive,
+    Settings,
+    error_rate,
+    joined,
+    make_circuit,
+    seeds,
+    spread,
+    standard_error,
+)
 from tests.simulations.small import TINY, planted, simulate
 
 
@@ -227,3 +246,191 @@ def test_configuration_survives_as_text():
     again = sweep.config_from(json.loads(json.dumps(config.as_dict())))
     assert again == config
     assert again.fingerprint() == config.fingerprint()
+
+
+# What all experiments share, on one that is made up
+
+
+class Made(Settings):
+    """One setting of each kind."""
+
+    n_points: int = 100
+    share: float = 0.5
+    positive: Positive = 1.0
+    not_negative: NotNegative = 0.0
+    penalty: Lambda = 1.0
+    mu_value: Mu = 1.0
+    grid: Grid[float] = (1.0, 2.0)
+
+
+class MadeUp(Experiment[Made]):
+    """Nothing but what every experiment has."""
+
+    settings_class = Made
+    parameters = CircuitParameters()
+    lift = get_experiment("two-moons").lift
+    quick: ClassVar = {"n_points": 20}
+    taken: ClassVar = {"mu": "mu_value"}
+
+    def simulate(self, config, seed, report):
+        """Nothing."""
+        return xr.Dataset()
+
+    def claims(self, merged):
+        """None."""
+        return []
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [
+        ("n_points", MOST_POINTS),
+        ("not_negative", 0),
+        ("positive", 1e-300),
+        ("penalty", 1e-6),
+        ("penalty", 1e6),
+        ("mu_value", 0),
+        ("mu_value", 1e6),
+        ("share", 1e9),  # a size is a whole number; a share, a rate or a penalty may be any
+        ("grid", [3]),
+        ("grid", (3.0, 4)),
+    ],
+)
+def test_settings_on_the_border_are_taken(setting, value):
+    found = getattr(MadeUp("made").config("exact", {setting: value}).settings, setting)
+    assert found == (tuple(value) if setting == "grid" else value)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"n_points": 10**7 + 1}, "^n_points must not exceed 10000000, got 10000001$"),
+        ({"n_points": True}, "^n_points: must be made of numbers, not of true .*, got True$"),
+        ({"grid": [1, True]}, "^grid: must be made of numbers"),
+        ({"grid": (False, 2)}, "^grid: must be made of numbers"),
+        ({"grid": [1, 2, 1.0]}, "^grid: must hold no value twice"),
+        ({"grid": []}, "^grid: .* at least 1 item"),
+        ({"grid": [1, "x"]}, r"^grid\.1: .*number.*, got 'x'$"),
+        ({"share": float("inf")}, "^share: .*finite.*, got inf$"),
+        ({"share": float("nan")}, "^share: .*finite.*, got nan$"),
+        ({"positive": 0}, "^positive: .*greater than 0, got 0$"),
+        ({"not_negative": -1e-9}, "^not_negative: .*greater than or equal to 0"),
+        ({"penalty": 0.99e-6}, "^penalty: "),
+        ({"penalty": 1.01e6}, "^penalty: "),
+        ({"mu_value": -1e-9}, "^mu_value: "),
+        ({"mu_value": 1.01e6}, "^mu_value: "),
+        ({"n_points": "few", "share": "some"}, "^n_points: "),  # the first of several
+        ({"mu": 3}, "^made sets mu itself: set mu_value instead$"),
+        ({"colour": 3}, "^made has no parameter 'colour': it has .*grid, .*n_points, .*n_tiles"),
+    ],
+)
+def test_settings_beyond_the_border_are_refused_by_name(changes, words):
+    with pytest.raises(ParameterError, match=words):
+        MadeUp("made").config("exact", changes)
+
+
+def test_settings_from_a_file_hold_no_others_and_stay_as_they_are():
+    with pytest.raises(ParameterError, match=r"^colour: "):
+        MadeUp("made").settings({"colour": 3})
+    settings = MadeUp("made").settings({"n_points": 7})
+    assert settings == Made(n_points=7)
+    with pytest.raises(ValueError, match="frozen"):
+        settings.n_points = 8
+
+
+def test_changes_go_to_the_settings_or_to_the_circuit_and_outdo_a_quick_run():
+    made = MadeUp("made")
+    assert made.config("exact", {}) == Config("made", "exact", CircuitParameters(), Made())
+    changes = {"share": 0.25, "n_tiles": 7}
+    found = made.config("reference", changes)
+    assert (found.settings, found.parameters.n_tiles) == (Made(share=0.25), 7)
+    assert found.engine == "reference"
+    assert changes == {"share": 0.25, "n_tiles": 7}  # they are the caller's
+    assert made.config("exact", {"share": 0.25}, True).settings == Made(n_points=20, share=0.25)
+    assert made.config("exact", {"n_points": 30}, True).settings == Made(n_points=30)
+    assert made.quick == {"n_points": 20}
+    with pytest.raises(InputError, match="no engine 'gpu'"):
+        made.config("gpu", {})
+
+
+def test_an_experiment_that_says_nothing_of_repeats_has_ten():
+    made = MadeUp("made")
+    assert (made.repeats, made.quick_repeats, made.selection_repeats) == (10, 2, 0)
+    assert made.seeds(3) == [0, 1, 2]
+    assert made.seeds(2, 7) == [7, 8]
+    for first in (-1, SELECTION_SEED - 1):
+        with pytest.raises(InputError, match=f"2 repeats from seed {first} on leave the range"):
+            made.seeds(2, first)
+    assert made.seeds(2, SELECTION_SEED - 2) == [SELECTION_SEED - 2, SELECTION_SEED - 1]
+
+    def merged(repeats, n_points):
+        config = made.config("exact", {"n_points": n_points}).as_dict()
+        return xr.Dataset(coords={"seed": ("repeat", range(repeats))}).assign_attrs(
+            config=json.dumps(config)
+        )
+
+    # Its size is its number of points, unless it says otherwise.
+    assert made.decide(merged(10, 100), certain(True)) is True
+    assert made.decide(merged(10, 99), certain(True)) is None
+    assert made.decide(merged(9, 100), certain(True)) is None
+
+
+def test_a_configuration_is_plain_and_its_fingerprint_that_of_its_content():
+    config = MadeUp("made").config("exact", {})
+    plain = config.as_dict()
+    assert json.loads(json.dumps(plain)) == plain  # lists are lists already
+    assert plain["settings"]["grid"] == [1.0, 2.0]
+    assert {plain["experiment"], plain["engine"]} == {"made", "exact"}
+    assert plain["parameters"] == CircuitParameters().as_dict()
+    assert len(config.fingerprint()) == 16
+    assert set(config.fingerprint()) <= set("0123456789abcdef")
+
+    def of(values, engine="exact"):
+        return Config("made", engine, SimpleNamespace(as_dict=lambda: values), Made()).fingerprint()
+
+    # In which order names were written does not matter, whatever else does.
+    assert of({"a": 1, "b": 2}) == of({"b": 2, "a": 1})
+    assert len({of({"a": 1}), of({"a": 2}), of({"b": 1}), of({"a": 1}, "reference")}) == 4
+
+
+@pytest.mark.parametrize(("engine", "settling"), [("reference", "dynamics"), ("exact", "exact")])
+def test_solvers_of_a_name_start_with_the_tiles_they_are_given(engine, settling):
+    lift = get_experiment("two-moons").lift
+    centers = [[0.0, 0.5], [1.0, 0.0]]
+    circuit = make_circuit(engine, CircuitParameters(n_tiles=2), lift, centers)
+    assert circuit.settling == settling
+    np.testing.assert_allclose(circuit.state.W, lift(np.array(centers)), atol=1e-12)
+
+
+def test_attributes_of_several_runs_are_of_the_worst():
+    def run(name, unsettled, uncovered, lost):
+        attrs = {"unsettled_share": unsettled, "uncovered_share": uncovered, "lost_labels": lost}
+        return xr.Dataset(attrs=attrs | {"engine": name})
+
+    found = joined([run("a", 0.1, 0.4, 1), run("b", 0.3, 0.2, 2), run("c", 0.2, 0.3, 4)])
+    assert found == {
+        "unsettled_share": 0.3,
+        "uncovered_share": 0.4,
+        "lost_labels": 7,
+        "engine": "c",
+    }
+
+
+def test_error_rates_are_along_the_first_axis():
+    y = np.array([[1.0, 0.0], [2.0, 3.0], [-1.0, -1.0], [0.0, 1.0]])
+    wanted = np.array([1, 1, 1, -1])[:, None]
+    assert error_rate(y, wanted).tolist() == [(1 + 0.5) / 4, (0.5 + 1 + 1) / 4]
+
+
+def test_spreads_by_hand():
+    values = xr.DataArray([[1, 2], [3, 2], [5, 2]], dims=("repeat", "board"))
+    # Squares 4, 0, 4 about the mean, over 2, over 3.
+    assert standard_error(values).to_numpy() == pytest.approx([2 / np.sqrt(3), 0])
+    assert standard_error(values[:2]).to_numpy() == pytest.approx([1, 0])
+    alone = standard_error(values[:1])
+    assert alone.dims == ("board",)
+    assert np.isnan(alone).all()
+    assert spread([1, 3, 5]) == "3.000 ± 2.000"
+    assert spread([1.0, 2.0]) == "1.500 ± 0.707"
+    assert spread([0.1236]) == "0.124"
+    assert (seeds([0]), seeds([0, 1]), seeds(range(10))) == ("1 seed", "2 seeds", "10 seeds")

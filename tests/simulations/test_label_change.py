@@ -12,6 +12,7 @@ from simulations import sweep
 from simulations.datasets import ROLL_LIFT, chessboard, swiss_roll
 from simulations.experiments import get_experiment
 from simulations.experiments import label_change as module
+from tests.simulations.printed import assert_printed
 from tests.simulations.small import claim_named, planted, simulate
 
 NAME = "label-change"
@@ -90,6 +91,8 @@ def test_what_is_left_of_a_change_by_hand(registered):
     values = np.array([[0.1, 0.1], [0.1, 0.5], [0.1, 0.9], [0.6, 0.2]])  # steady, changed
     found = module.left_over(template.copy(data=values))
     np.testing.assert_allclose(found, [0, 1, 2, 1])
+    # Guessing without a change leaves no room to adapt in.
+    assert module.left_over(template.copy(data=np.full((4, 2), 0.5))).tolist() == [1] * 4
 
 
 def with_errors(registered, rule, reported, choosing):
@@ -193,3 +196,45 @@ def test_settings_that_do_not_fit_are_refused(changes, message):
 
 def test_the_whole_rest_of_the_stream_may_pass_before_it_is_decided():
     assert get_experiment(NAME).config("exact", {"lag": 2500}).settings.change == 2500
+
+
+@pytest.mark.parametrize(
+    ("setting", "within", "beyond"),
+    [
+        ("board", (1e-3, 2.0), (0.99e-3, 0.0)),
+        ("labelled", (1e-4, 0.5, 1.0), (0.0, 1.01)),
+        ("constant_rate", (1e-6, 0.5, 1.0), (0.0, 1.01)),
+        ("mu_grid", ((0.0,),), ((-1.0,), ())),
+    ],
+)
+def test_shares_and_rates_are_taken_within_their_range(setting, within, beyond):
+    experiment = get_experiment(NAME)
+    for value in within:
+        assert getattr(experiment.config("exact", {setting: value}).settings, setting) == value
+    for value in beyond:
+        with pytest.raises(ParameterError, match=setting):
+            experiment.config("exact", {setting: value})
+
+
+def test_gains_are_chosen_on_half_as_many_other_repeats():
+    seeds = get_experiment(NAME).seeds(10)
+    assert seeds == [*range(10), *range(SELECTION_SEED, SELECTION_SEED + 5)]
+
+
+def test_the_number_of_readouts_follows_from_the_gains():
+    with pytest.raises(ParameterError, match="sets n_readouts itself: set mu_grid instead"):
+        get_experiment(NAME).config("exact", {"n_readouts": 3})
+
+
+def test_where_there_is_nothing_to_choose_by_the_first_gain_stands(registered):
+    """Every point of the repeats for choosing had a label."""
+    reported = course(0.1, 0.3)
+    reported[:, 1] = 0.9
+    merged = with_errors(registered, "printed", reported, np.full((2, 2, 8), np.nan))
+    best = module.chosen(merged, "printed")
+    assert best["mu"].values.tolist() == 1
+    assert float(best.sel(stream="steady").max()) == pytest.approx(0.1)
+
+
+def test_claims_are_worded_as_they_are_printed(registered):
+    assert_printed(NAME, registered, grids=True)

@@ -6,12 +6,14 @@ import numpy as np
 import pytest
 
 from circuits import ReferenceCircuit
+from circuits.errors import ParameterError
 from circuits.selection import SELECTION_SEED
 from simulations import sweep
 from simulations.datasets import ROLL_LIFT, chessboard, swiss_roll
 from simulations.experiments import get_experiment
 from simulations.experiments import linear_tiles as module
 from simulations.objective import random_features
+from tests.simulations.printed import assert_printed
 from tests.simulations.small import TINY, claim_named, planted, simulate
 
 NAME = "linear-tiles"
@@ -192,3 +194,49 @@ def test_registered_size_is_in_repeats_points_and_test_points(registered):
         assert claim_named(NAME, merged, "fails on the").holds is None
     few = registered.isel(repeat=slice(1, None))
     assert claim_named(NAME, with_errors(few, errors(raw=0.45), errors()), "fails").holds is None
+
+
+def test_tiles_that_answer_alone_or_in_pairs():
+    """Of no pair there is no share; two tiles are one pair, which overlaps or does not."""
+    alone, pair = np.array([[0.5], [1.0]]), np.array([[0.6, 0.8], [1.0, 0.0]])
+    assert np.isnan(module.overlapping_share(alone))
+    assert np.isnan(module.overlapping_share(np.zeros((2, 0))))
+    assert module.overlapping_share(pair) == 1
+    assert module.overlapping_share(np.eye(2)) == 0
+
+
+def test_variables_of_test_points_share_their_dimensions():
+    run = simulate(NAME)
+    dims = {
+        "test_classes": ("board", "test"),
+        "test_unrolled": ("test", "side"),
+        "overlapping": ("graph",),
+        "overlaps": ("tile", "other_tile"),
+        "tile_place": ("tile", "side"),
+    }
+    assert {name: run[name].dims for name in dims} == dims
+    assert run["shown"].values.tolist() == ["raw", "tiles"]
+
+
+def test_penalties_are_chosen_on_half_as_many_other_repeats():
+    seeds = get_experiment(NAME).seeds(10)
+    assert seeds == [*range(10), *range(SELECTION_SEED, SELECTION_SEED + 5)]
+
+
+def test_a_quick_run_has_half_of_the_points():
+    full, quick = (get_experiment(NAME).config("exact", {}, q).settings for q in (False, True))
+    for setting in ("n_points", "n_test"):
+        assert 2 * getattr(quick, setting) == getattr(full, setting)
+    assert quick.penalty_grid == full.penalty_grid
+
+
+def test_penalties_stay_where_the_matrix_is_regular():
+    experiment = get_experiment(NAME)
+    assert experiment.config("exact", {"penalty_grid": (1e-6, 1e6)}).settings.penalty_grid[1] == 1e6
+    for value in (0.9e-6, 1.1e6):
+        with pytest.raises(ParameterError, match="penalty_grid"):
+            experiment.config("exact", {"penalty_grid": (value,)})
+
+
+def test_claims_are_worded_as_they_are_printed(registered):
+    assert_printed(NAME, registered)

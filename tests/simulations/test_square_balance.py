@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from itertools import pairwise
 from typing import Any
 
@@ -10,14 +11,18 @@ import pytest
 from sklearn.svm import SVC
 
 from circuits import ReferenceCircuit
+from circuits.errors import ParameterError
 from simulations.datasets import unit_square
 from simulations.experiments import get_experiment
 from simulations.experiments.square_balance import (
     APPROACHES,
     CUTS,
+    _majority,
+    _shares,
     fixed_point,
     minimum_cut,
 )
+from tests.simulations.printed import assert_printed
 from tests.simulations.small import TINY, claim_named, planted, simulate
 
 NAME = "square-balance"
@@ -25,7 +30,7 @@ SEED = 3
 AFTER = TINY[NAME]["label_after"]
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def run():
     return simulate(NAME, seed=SEED)
 
@@ -162,6 +167,8 @@ def test_alternation_by_hand_and_downhill():
         w = np.array([sum(yt * ht[i] for yt, ht in zip(y, H, strict=True)) / 4 for i in (0, 1)])
         np.testing.assert_allclose(found.w, w, atol=1e-15)
         assert (found.n_iterations, found.converged) == (n, False)
+        y = np.clip(mu * (H @ w) + Z, -1, 1)
+        assert found.objective == pytest.approx(objective(H, Z, mu, w, y))
         values.append(found.objective)
     assert all(after <= before + 1e-15 for before, after in pairwise(values))
 
@@ -210,6 +217,91 @@ def test_labels_that_no_tile_covers_are_said(run):
     assert few["label_covered"].to_numpy().tolist() == [True, False]
 
 
+def test_a_cut_has_converged_once_all_weights_stay():
+    """One tile doubles its weight until it is clipped; the other one answers nothing."""
+    h = np.array([[0.5, 0.0]] * 5)
+    found = fixed_point(h, np.zeros(5, dtype=int), 8.0, np.array([0.01, 0.0]))
+    assert found.w.tolist() == [0.5, 0.0]
+    assert (found.n_iterations, found.converged) == (7, True)
+
+
+def test_weights_stay_if_they_change_by_less_than_a_billionth_of_their_size():
+    """One tile, no label: every iteration makes w mu times as large."""
+    h, silence = np.ones((4, 1)), np.zeros(4, dtype=int)
+
+    def converged(change: float) -> bool:
+        return fixed_point(h, silence, 1 / (1 + change), np.array([0.01]), most=1).converged
+
+    assert converged(0.95e-9)
+    assert not converged(1.05e-9)
+    # What counts is the size of w, not one over it.
+    halved = fixed_point(h, silence, 0.5, np.array([0.01]), tolerance=0.9, most=5)
+    assert (halved.n_iterations, halved.converged) == (5, False)
+
+
+def test_a_cut_that_does_not_converge_ends_after_so_many_iterations():
+    found = fixed_point(np.ones((2, 1)), np.zeros(2, dtype=int), 0.99, np.array([0.01]))
+    assert (found.n_iterations, found.converged) == (20_000, False)
+
+
+def test_cuts_start_from_what_one_class_everywhere_would_leave():
+    """One tile without labels: y = 1 everywhere gives w = mean h, and stays."""
+    silent, lowest = minimum_cut(np.full((5, 1), 0.5), np.zeros(5, dtype=int), 8.0)
+    assert (silent.w.tolist(), silent.n_iterations) == ([0.0], 1)
+    assert (np.abs(lowest.w).tolist(), lowest.n_iterations) == ([0.5], 1)
+
+
+def test_points_that_score_zero_are_in_neither_class():
+    scores = np.array([[0.5, 0.0, 0.0, -0.5, 2.0], [-1.0, -1.0, -1.0, 0.0, 1.0]])
+    assert _majority(scores).tolist() == [0.4, 0.6]
+    # The first three points are on the side of the label -1, the others on that of +1.
+    points = np.array([[0.1, 0.2], [0.5, 0.4], [0.0, 0.9], [0.6, 0.5], [0.9, 0.9]])
+    found = {name: values.tolist() for name, (_, values) in _shares(scores, points).items()}
+    assert found["undecided"] == [0.4, 0.2]
+    assert found["own_side"] == [0.2, 0.8]
+    assert found["majority"] == [0.4, 0.6]
+
+
+def test_what_is_kept_of_cuts_is_that_of_every_gain_and_start(run):
+    points, labels, h, _ = solved(0)
+    silent = labels == 0
+    for name in ("majority", "objective", "iterations", "converged"):
+        assert run[f"cut_{name}"].dims == ("cut_mu", "cut")
+    for mu in (10, 1000):
+        for name, cut in zip(CUTS, minimum_cut(h, labels, mu), strict=True):
+            one = run.sel(cut_mu=mu, cut=name)
+            assert int(one["cut_iterations"]) == cut.n_iterations
+            assert float(one["cut_objective"]) == cut.objective
+            share = described((h @ cut.w)[silent], points[silent])[0]
+            assert float(one["cut_majority"]) == pytest.approx(share)
+    for name in ("majority", "undecided", "own_side"):
+        assert run[name].dims == ("approach",)
+    assert run["approach"].to_numpy().tolist() == list(APPROACHES)
+    assert run["label_covered"].dims == ("placement",)
+
+
+def test_labels_stay_in_their_corners():
+    experiment = get_experiment(NAME)
+    assert experiment.config("exact", {"inset": 0.49}).settings.inset == 0.49
+    with pytest.raises(ParameterError, match="inset"):
+        experiment.config("exact", {"inset": 0.5})
+
+
+def test_one_label_that_no_tile_covers_is_enough_to_say_so():
+    """Four tiles, which cover one of the corners in which the late labels are."""
+
+    def near(seed: int) -> int:
+        points, labels = unit_square(100, 20, np.random.default_rng(seed), 0.1)
+        apart = np.linalg.norm(points[labels != 0][:, None] - points[:4], axis=2)
+        return int((apart.min(axis=1) < 0.09).sum())
+
+    seed = next(seed for seed in range(100) if near(seed) == 1)
+    few = simulate(
+        NAME, seed=seed, n_points=100, label_after=20, tiles="first", n_tiles=4, tile_radius=0.1
+    )
+    assert few["label_covered"].to_numpy().tolist() == [True, False]
+
+
 # Claims
 
 
@@ -232,6 +324,27 @@ def fair(seed: int, run: Any) -> dict[str, Any]:
         "majority": [shares[name] for name in APPROACHES],
         "own_side": [side.get(name, 0.5 + 0.001 * seed) for name in APPROACHES],
     }
+
+
+@cache
+def registered():
+    """Repeats of the registered size, merged once: there are many."""
+    return planted(NAME, lambda seed, run: {})
+
+
+def made(values: Any, repeats: int = 200):
+    """Such repeats, with the variables that ``values(seed, None)`` gives."""
+    merged, found = (
+        registered().isel(repeat=slice(repeats)),
+        [values(s, None) for s in range(repeats)],
+    )
+    rooms = {name: merged[name].transpose("repeat", ...) for name in found[0]}
+    return merged.assign(
+        {
+            name: room.copy(data=np.array([one[name] for one in found]))
+            for name, room in rooms.items()
+        }
+    )
 
 
 def with_majority(**changes: Any):
@@ -257,14 +370,15 @@ def verdicts(merged) -> list[bool | None]:
 
 
 def test_every_claim_holds_on_data_made_so():
-    assert verdicts(planted(NAME, fair)) == [True] * 5
+    assert verdicts(made(fair)) == [True] * 5
 
 
 def test_no_claim_is_decided_on_fewer_repeats():
     assert get_experiment(NAME).repeats == 200
     # Every run's cut is one class: a tenth of the repeats decides that, no fewer.
-    assert verdicts(planted(NAME, fair, 199)) == [None, None, None, None, True]
-    assert verdicts(planted(NAME, fair, 19)) == [None] * 5
+    assert verdicts(made(fair, 199)) == [None, None, None, None, True]
+    assert verdicts(made(fair, 20)) == [None, None, None, None, True]
+    assert verdicts(made(fair, 19)) == [None] * 5
     assert verdicts(planted(NAME, fair, n_points=1999)) == [None] * 5
 
 
@@ -294,7 +408,7 @@ def test_no_claim_is_decided_on_fewer_repeats():
     ],
 )  # fmt: skip
 def test_claims_on_data_made_to_break_them(changes, words, verdict):
-    merged = planted(NAME, with_majority(**changes))
+    merged = made(with_majority(**changes))
     assert claim_named(NAME, merged, words).holds is verdict
 
 
@@ -306,7 +420,7 @@ def test_the_diagonal_needs_most_points_on_their_side(level, verdict):
         sides[1] = level + 0.02 * (-1) ** seed
         return fair(seed, run) | {"own_side": sides}
 
-    claim = claim_named(NAME, planted(NAME, values), DIAGONAL)
+    claim = claim_named(NAME, made(values), DIAGONAL)
     assert claim.holds is verdict
     assert claim.figure.startswith(f"{level:.3f} ± 0.001")
 
@@ -316,11 +430,11 @@ def test_exchanging_circuit_and_laplacian_breaks_claims():
         found = fair(seed, run)
         return {key: [values[i] for i in (1, 0, 3, 2, 4)] for key, values in found.items()}
 
-    assert verdicts(planted(NAME, exchanged)) == [True, False, True, False, True]
+    assert verdicts(made(exchanged)) == [True, False, True, False, True]
 
 
 def test_what_claims_say():
-    merged = planted(NAME, fair)
+    merged = made(fair)
     rare, more, falls, diagonal, cut = (claim_named(NAME, merged, words) for words in EVERY)
     circuit, laplacian = ([fair(s, None)["majority"][i] for s in range(200)] for i in (0, 1))
     assert "over 0.9 in 0.000 (circuit) and 0.000 (Laplacian) of 200 seeds" in rare.figure
@@ -344,3 +458,21 @@ def test_what_claims_say():
         for mu in (10, 30, 100, 1000):
             share = float(simulate(NAME)["cut_majority"].sel(cut_mu=mu, cut=name)) > 0.9
             assert f"μ {mu}: {share:.3f}" in text
+
+
+def test_a_share_of_nine_tenths_is_not_extreme_in_any_table():
+    def values(seed, run):
+        found = with_majority(circuit=lambda s: 0.9)(seed, run)
+        covered = [True, seed > 0]
+        return found | {"cut_majority": np.full((4, 2), 0.9), "label_covered": covered}
+
+    merged = made(values)
+    cut, rare = claim_named(NAME, merged, CUT), claim_named(NAME, merged, RARE)
+    assert cut.holds is True
+    assert cut.figure.count(": 0.000") == cut.control.count(": 0.000") == 4
+    # One of 400 placements of labels.
+    assert "(both labels covered by a tile in 0.998)" in rare.figure
+
+
+def test_claims_are_worded_as_they_are_printed():
+    assert_printed(NAME, planted(NAME, fair, 2))

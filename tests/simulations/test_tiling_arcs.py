@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 
 from circuits import ReferenceCircuit
+from circuits.dataset import DIMENSIONS
 from simulations.datasets import spiral_arcs
 from simulations.experiments import get_experiment
-from simulations.experiments.tiling_arcs import described
+from simulations.experiments.tiling_arcs import Settings, described
+from tests.simulations.printed import assert_printed
 from tests.simulations.small import claim_named, planted, simulate
 
 
@@ -113,4 +115,65 @@ def test_some_shared_tiles_leave_it_open_and_the_control_is_told():
     found = claim_named("tiling-arcs", planted("tiling-arcs", values), "shared")
     assert found.holds is None  # three of a hundred do not rule out one in twenty
     assert "every tile pure in 0.970 of 100 seeds" in found.figure
-    assert "3 times as wide: every tile pure in 0.000 of seeds, 25.00% of tiles" in found.control
+    assert found.control == (
+        "tiles 3 times as wide: every tile pure in 0.000 of seeds, 25.00% of tiles"
+    )
+
+
+# Borders, names and words
+
+
+def test_a_tile_with_just_the_share_that_is_asked_for_is_pure():
+    classes = np.array([1, -1])
+    assert described(np.array([[999.0], [1.0]]), classes)[2] == 1
+    assert described(np.array([[998.0], [2.0]]), classes)[2] == 0
+
+
+@pytest.fixture(scope="module")
+def found():
+    """A repeat of one stream."""
+    return simulate("tiling-arcs", n_points=210, n_streams=1)
+
+
+def test_what_is_stored_has_its_dimensions(found):
+    own = {
+        **dict.fromkeys(("classes", "position"), ("presentation",)),
+        **dict.fromkeys(("coverage", "overlap", "pure"), ()),
+        "h_final": ("presentation", "tile"),
+        "purity": ("tile",),
+    }
+    for name in ("exact", "wide"):
+        own |= {f"{name}_{measure}": ("stream",) for measure in ("coverage", "overlap", "pure")}
+    assert {name: found[name].dims for name in own} == own
+    # One stream is the repeat's own; and nothing counts what no run has.
+    assert found.sizes["stream"] == 1
+    assert set(found.dims) <= {*DIMENSIONS, "stream"}
+    assert found["snapshot"].to_numpy().tolist() == [100, 200]
+
+
+def test_a_quick_run_has_two_streams_in_each_of_three_repeats():
+    experiment = get_experiment("tiling-arcs")
+    quick = experiment.config("exact", {}, quick=True).settings
+    assert quick == Settings(n_streams=2)
+    assert experiment.quick_repeats == 3
+
+
+def test_the_circuit_is_compared_on_its_own_stream_and_engines_are_named():
+    def values(seed, run):
+        own = as_claimed(seed, run)
+        own["exact_coverage"][1:] = 0.5  # of other streams
+        return own
+
+    merged = planted("tiling-arcs", values)
+    engines = ["exact"] * 4 + ["cpp_standalone"] * 6
+    both = merged.assign_coords(run_engine=("repeat", engines))
+    covers = claim_named("tiling-arcs", both, "cover")
+    # 0.999 once and 0.5 nine times; 2.5, 2.51 and 2.52 on 4, 3 and 3 of ten seeds.
+    assert "0.550 ± 0.150 of points covered, 2.509 ± 0.008 tiles" in covers.figure
+    assert "(cpp_standalone and exact, 10 seeds) at most 0 from it" in covers.figure
+    assert covers.short == "2.509 ± 0.001 (s.e.) tiles a point, 100 seeds"
+    assert "above 0.5 starts one" in covers.control
+
+
+def test_the_documentation_has_these_words():
+    assert_printed("tiling-arcs", planted("tiling-arcs", as_claimed, 2), figures=False)

@@ -6,11 +6,13 @@ import numpy as np
 import pytest
 
 from circuits import ReferenceCircuit
+from circuits.errors import ParameterError
 from simulations import sweep
 from simulations.datasets import spiral_arcs, two_moons
 from simulations.experiments import get_experiment
 from simulations.experiments import tiling_objective as module
 from simulations.objective import best_ascent, random_features, tiles_at
+from tests.simulations.printed import assert_printed, kept
 from tests.simulations.small import TINY, claim_named, planted, simulate
 
 NAME = "tiling-objective"
@@ -126,6 +128,51 @@ def test_the_ring_is_even_and_of_radius_one():
     assert not np.allclose(points, turned)
 
 
+def test_the_ring_starts_where_its_generator_says():
+    angle = 2 * np.pi * np.random.default_rng(3).random() / 12
+    np.testing.assert_allclose(
+        module.ring(12, np.random.default_rng(3))[0], [np.cos(angle), np.sin(angle)]
+    )
+
+
+def test_the_ring_is_lifted_alike_at_all_its_points():
+    """About the centre of a sphere of radius 3: the pole is at sqrt(8)/3 for all of them."""
+    x = module.RING_LIFT(module.ring(9, np.random.default_rng(0)))
+    np.testing.assert_allclose(np.sort(np.unique(x[:, 2].round(12))), [np.sqrt(8) / 3], rtol=1e-9)
+    assert module.RING_LIFT.alpha(0.3) == pytest.approx(1 - 0.3**2 / 18)
+
+
+def test_pairs_on_a_bound_by_hand():
+    """At the threshold a pair is not similar, but near; 1 - alpha below it, it is not near."""
+    pairs = module.Pairs(np.array([0.5, 1.0, 0.0, -1.0]), np.array([0.5, 1.0, 0.9, 0.005]))
+    found = dict(zip(module.MEASURES, module.measures(pairs), strict=True))
+    assert found["similar"] == pytest.approx(1)
+    assert found["orthogonal"] == 0.5
+    assert found["orthogonal_near"] == 0
+    # A hundredth is not below a hundredth.
+    pairs = module.Pairs(np.array([0.5, -0.5, -0.5]), np.array([0.5, 0.01, 0.0]))
+    found = dict(zip(module.MEASURES, module.measures(pairs), strict=True))
+    assert found["orthogonal"] == found["orthogonal_near"] == 0.5
+
+
+def test_what_does_not_vary_correlates_with_nothing():
+    constant, varying = np.array([2.0, 2.0, 2.0]), np.array([0.0, 1.0, 0.5])
+    assert module.correlation(constant, varying) == 0
+    assert module.correlation(varying, constant) == 0
+    assert module.correlation(np.array([1.0]), np.array([2.0])) == 0
+    assert module.correlation(varying, varying) == pytest.approx(1)
+    assert module.correlation(varying, -varying) == pytest.approx(-1)
+
+
+def test_a_curve_has_means_where_there_are_pairs():
+    """Bins of 0.2 from -4 to 1: one pair in the last, two in the first, none elsewhere."""
+    pairs = module.Pairs(np.array([0.9, -3.9, -3.95]), np.array([0.7, 0.1, 0.3]))
+    found = module.curve(pairs)
+    assert len(found) == 25
+    assert found[[0, -1]].tolist() == pytest.approx([0.2, 0.7])
+    assert np.isnan(found[1:-1]).all()
+
+
 def test_measures_by_hand():
     """h.h' = 2 (x.x' - alpha) / (1 - alpha) exactly for two similar pairs; of the three others one
     is right below the threshold and not orthogonal."""
@@ -166,6 +213,21 @@ def test_the_engine_runs_on_the_ring():
     assert found.attrs["engine"] == "reference"
     exact = simulate(NAME, n_stream=100, n_points=20, n_tiles=20, n_starts=1)
     assert exact["growth"].equals(found["growth"])
+
+
+def test_what_went_wrong_on_any_manifold_is_said(monkeypatch):
+    """Four tiles that stay where they are cover a ring as small as they are, and no square."""
+    ring = module.MANIFOLDS["ring"]
+    manifolds = {"ring": ring._replace(draw=lambda n, rng: 0.01 * ring.draw(n, rng))}
+
+    def uncovered(manifolds):
+        monkeypatch.setattr(module, "MANIFOLDS", manifolds)
+        found = simulate(NAME, recycle=False, n_tiles=4, n_starts=1, n_stream=100, n_points=20)
+        return found.attrs["uncovered_share"]
+
+    square = module.MANIFOLDS["square"]
+    assert uncovered(manifolds) == 0
+    assert uncovered(manifolds | {"square": square}) > 0.1
 
 
 MEASURED = {
@@ -255,3 +317,28 @@ def test_claims_name_figures_of_circuit_and_controls(run):
         near.control
     )
     assert all(len(one.short) <= 60 for one in get_experiment(NAME).claims(merged))
+
+
+def test_settings_are_taken_up_to_their_largest_value():
+    experiment = get_experiment(NAME)
+    assert experiment.config("exact", {"n_starts": 1000}).settings.n_starts == 1000
+    with pytest.raises(ParameterError, match="n_starts"):
+        experiment.config("exact", {"n_starts": 1001})
+
+
+def test_a_quick_run_has_a_third_of_the_points_and_a_fifth_of_the_stream():
+    full, quick = (get_experiment(NAME).config("exact", {}, q).settings for q in (False, True))
+    assert 3 * quick.n_points == full.n_points
+    assert 5 * quick.n_stream == full.n_stream
+    assert quick.n_starts == 1
+
+
+def test_the_objective_is_followed_at_the_times_that_are_printed():
+    registered = get_experiment(NAME).config("exact", {}).settings.n_stream
+    times = [round(share * registered) for share in module.GROWTH]
+    figure = kept(NAME)[-1].figure
+    assert [f"{time}: ring" in figure for time in times] == [True] * 5
+
+
+def test_claims_are_worded_as_they_are_printed(registered):
+    assert_printed(NAME, registered)
