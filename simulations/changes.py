@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 from circuits.errors import InputError, shown
+from circuits.spiking.parameters import SpikingParameters
 
 MOST_DIGITS = 400
 """Digits of a whole number: with more it is beyond any float, and Python may refuse to read it."""
@@ -34,3 +35,16 @@ def _whole(digits: str) -> int:
     if len(digits) > MOST_DIGITS:
         raise InputError(f"--set takes no number of {len(digits)} digits such as {shown(digits)}")
     return int(digits)
+
+
+def of_cells(changes: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Changes to a spiking circuit: those to the circuit, and those to how its cells fire. A name
+    that both know, such as dt, is the cells'."""
+    from analysis.describe.twin import UNUSED
+
+    known = SpikingParameters().as_dict()
+    for key in changes:
+        if key in UNUSED and key not in known:
+            raise InputError(f"--set {key} does nothing with --spiking: leave it out")
+    cells = {key: value for key, value in changes.items() if key in known}
+    return {key: value for key, value in changes.items() if key not in known}, cells

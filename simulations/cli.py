@@ -303,6 +303,9 @@ def report(
 @app.command()
 def describe(
     changes: Changes = None,
+    spiking: Annotated[
+        bool, typer.Option("--spiking", help="The spiking twin; --set takes its parameters too.")
+    ] = False,
     out: Out = Path("results/describe"),
 ) -> None:
     """Print and save the model description, in the tables of Nordlie et al. (2009).
@@ -310,18 +313,31 @@ def describe(
     It is read from the live Brian2 objects, as Markdown and LaTeX.
 
     Example: manifold-circuit describe --set n_tiles=200 --set n_interneurons=8
+
+    Example: manifold-circuit describe --spiking --set neuron=escape --set cells=4
     """
     from circuits.brian import import_brian2
 
     import_brian2()
     from analysis.describe import tables, to_latex, to_markdown
-    from circuits import CircuitParameters, ManifoldCircuit, files
+    from circuits import (
+        CircuitParameters,
+        ManifoldCircuit,
+        SpikingCircuit,
+        SpikingParameters,
+        files,
+    )
+    from simulations.changes import of_cells, parse_changes
     from simulations.datasets import MOONS_LIFT
-    from simulations.sweep import parse_changes
 
-    parameters = CircuitParameters(**parse_changes(changes or []))
+    values = parse_changes(changes or [])
+    values, cells = of_cells(values) if spiking else (values, {})
+    parameters, firing = CircuitParameters(**values), SpikingParameters(**cells)
     files.require_folder(out)
-    found = tables(ManifoldCircuit(parameters, MOONS_LIFT, "numpy"))
+    if spiking:
+        found = tables(SpikingCircuit(parameters, MOONS_LIFT, "numpy", spiking=firing))
+    else:
+        found = tables(ManifoldCircuit(parameters, MOONS_LIFT, "numpy"))
     text = to_markdown(found)
     print(text)
     for name, content in (("model.md", text), ("model.tex", to_latex(found))):
