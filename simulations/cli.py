@@ -331,13 +331,15 @@ def describe(
     from simulations.datasets import MOONS_LIFT
 
     values = parse_changes(changes or [])
-    values, cells = of_cells(values) if spiking else (values, {})
-    parameters, firing = CircuitParameters(**values), SpikingParameters(**cells)
-    files.require_folder(out)
+    circuit: ManifoldCircuit
     if spiking:
-        found = tables(SpikingCircuit(parameters, MOONS_LIFT, "numpy", spiking=firing))
+        values, cells = of_cells(values)
+        parameters, firing = CircuitParameters(**values), SpikingParameters(**cells)
+        circuit = SpikingCircuit(parameters, MOONS_LIFT, "numpy", spiking=firing)
     else:
-        found = tables(ManifoldCircuit(parameters, MOONS_LIFT, "numpy"))
+        circuit = ManifoldCircuit(CircuitParameters(**values), MOONS_LIFT, "numpy")
+    files.require_folder(out)
+    found = tables(circuit)
     text = to_markdown(found)
     print(text)
     for name, content in (("model.md", text), ("model.tex", to_latex(found))):

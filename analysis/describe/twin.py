@@ -70,7 +70,9 @@ NOTES = {
     "readout_restart": Note("potential, net input and count restart"),
     "lateral_restart": Note("V restarts at u_rest h_rest for the tiles in use", "D"),
     "feedforward_decay": Note("W fades by eta, and grows again with the spikes of the window"),
-    "classifier_decay": Note("the rate of the next presentation, by which w fades as it begins"),
+    "classifier_decay": Note(
+        "the rate of the next presentation; w fades by it as that begins (gated: with spikes)"
+    ),
     "excitatory_settled": Note("h is the mean over the cells of a tile, excitatory_hz each cell's"),
     "inhibitory_settled": Note(
         "u is the mean over the cells of an interneuron, over sqrt(strength gain); inhibitory_hz "
