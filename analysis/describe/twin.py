@@ -45,7 +45,7 @@ NOTES = {
         "takes the threshold off v, where there is one; raises the trace; counts in the window"
     ),
     "readout_spike_resetter": Note(
-        "counts in the window, up or down; takes the threshold of its side off v"
+        "counts in the window, up or down; takes the spike, of its side, off v"
     ),
     "lateral_pre": Note("delivers to the inhibitory cells, then grows by their trace"),
     "lateral_post": Note("delivers to the excitatory cells, then grows by their trace"),
@@ -203,7 +203,8 @@ VARIABLES = {
     "lateral": {
         "V": "lateral weight",
         "tau_V": "time constant with which it fades",
-        "plastic": "0: V stays as it starts",
+        "decays": "0: it does not fade",
+        "potentiates": "0: spikes leave it as it is",
         "q_e": "what a spike through V = 1 adds to exc: 1/(N rate_h tau_e)",
         "q_i": "what a spike through V = 1 adds to inh: 1/(N rate_u tau_i)",
         "c_h": "potentiation by an excitatory spike: 1/(2 rate_h tau_V)",

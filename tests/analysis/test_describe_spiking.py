@@ -224,7 +224,7 @@ def test_plasticity_is_all_that_changes_weights(described):
         # V of a new presentation is where it starts, not what it learned.
         assert (name in shown) == bool(changed and name != "lateral_restart"), name
     assert "b += eta*sqrt_alpha*q_window*inside" in shown["excitatory_spike_resetter"]
-    assert shown["lateral_stateupdater"] == "_V = V + dt*(-plastic*V/tau_V)\nV = _V"
+    assert shown["lateral_stateupdater"] == "_V = V + dt*(-decays*V/tau_V)\nV = _V"
 
 
 def test_the_step_is_the_one_that_runs():

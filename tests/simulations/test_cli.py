@@ -391,9 +391,8 @@ def test_describe_and_report(tmp_path):
 
 
 def test_describe_the_spiking_twin(tmp_path):
-    changes = ("n_tiles=7", "cells=2", "neuron=escape", "dt=0.25 ms")
-    words = [word for change in changes for word in ("--set", change)]
-    described = run("describe", "--spiking", *words, "--out", tmp_path)
+    words = ["--neuron", "escape", "--cells", 2, "--set-spiking", "dt=0.25 ms"]
+    described = run("describe", "--spiking", *words, "--set", "n_tiles=7", "--out", tmp_path)
     assert described.returncode == 0, described.stderr
     assert "excitatory (14)" in described.stdout
     assert "rand() < rate_h*clip(v, 0, inf)*dt" in described.stdout
