@@ -5,12 +5,15 @@ from __future__ import annotations
 import io
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from circuits.errors import CircuitError, InputError
 from simulations.ending import ending_politely
+
+if TYPE_CHECKING:
+    from circuits.spiking.parameters import SpikingParameters
 
 app = typer.Typer(
     name="manifold-circuit",
@@ -50,6 +53,23 @@ ClassColumn = Annotated[
     typer.Option(help="Column of --data with classes that only score what the circuit answers."),
 ]
 
+Spiking = Annotated[
+    bool, typer.Option("--spiking", help="With the circuit's spiking twin: cells that fire.")
+]
+Neuron = Annotated[
+    str | None,
+    typer.Option(
+        help="Spiking cells: 'if' integrates and fires at a threshold, 'escape' fires at random."
+    ),
+]
+Cells = Annotated[
+    int | None, typer.Option(help="Spiking cells per tile and per interneuron.", min=1)
+]
+SpikingChanges = Annotated[
+    list[str] | None,
+    typer.Option("--set-spiking", help="key=value for any parameter of the spiking cells."),
+]
+
 
 def _refuse(context: typer.Context, names: str, why: str) -> None:
     """Say so if options were given that do nothing."""
@@ -57,6 +77,22 @@ def _refuse(context: typer.Context, names: str, why: str) -> None:
         if context.get_parameter_source(name).name != "DEFAULT":  # type: ignore[union-attr]
             option = next(p.opts[0] for p in context.command.params if p.name == name)
             raise InputError(f"{option} does nothing {why}: leave it out")
+
+
+def _spiking(
+    context: typer.Context,
+    spiking: bool,
+    neuron: str | None,
+    cells: int | None,
+    changes: list[str] | None,
+) -> SpikingParameters | None:
+    """How the spiking twin's cells fire, if it is wanted."""
+    if not spiking:
+        _refuse(context, "neuron cells spiking_changes", "without --spiking")
+        return None
+    from simulations.changes import spiking_parameters
+
+    return spiking_parameters(neuron, cells, changes or [])
 
 
 @app.callback()
@@ -302,26 +338,37 @@ def report(
 
 @app.command()
 def describe(
+    context: typer.Context,
     changes: Changes = None,
     out: Out = Path("results/describe"),
+    spiking: Spiking = False,
+    neuron: Neuron = None,
+    cells: Cells = None,
+    spiking_changes: SpikingChanges = None,
 ) -> None:
     """Print and save the model description, in the tables of Nordlie et al. (2009).
 
     It is read from the live Brian2 objects, as Markdown and LaTeX.
 
     Example: manifold-circuit describe --set n_tiles=200 --set n_interneurons=8
+
+    Example: manifold-circuit describe --spiking --neuron escape --cells 4
     """
     from circuits.brian import import_brian2
 
+    firing = _spiking(context, spiking, neuron, cells, spiking_changes)
     import_brian2()
     from analysis.describe import tables, to_latex, to_markdown
-    from circuits import CircuitParameters, ManifoldCircuit, files
+    from circuits import CircuitParameters, ManifoldCircuit, SpikingCircuit, files
     from simulations.datasets import MOONS_LIFT
     from simulations.sweep import parse_changes
 
     parameters = CircuitParameters(**parse_changes(changes or []))
+    circuit = ManifoldCircuit(parameters, MOONS_LIFT, "numpy")
+    if firing is not None:
+        circuit = SpikingCircuit(parameters, MOONS_LIFT, "numpy", spiking=firing)
     files.require_folder(out)
-    found = tables(ManifoldCircuit(parameters, MOONS_LIFT, "numpy"))
+    found = tables(circuit)
     text = to_markdown(found)
     print(text)
     for name, content in (("model.md", text), ("model.tex", to_latex(found))):

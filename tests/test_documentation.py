@@ -155,6 +155,16 @@ def same(shown: str, printed: str) -> bool:
     return True
 
 
+def check_printed(code: str, printed: str) -> None:
+    """What an example prints is what it shows."""
+    shown = [line.partition(MARK)[2] for line in code.splitlines() if MARK in line]
+    lines = printed.splitlines()
+    assert shown
+    assert len(shown) == len(lines), lines
+    for expected, line in zip(shown, lines, strict=True):
+        assert same(expected, line), (expected, line)
+
+
 def test_what_counts_as_the_same_line():
     assert same("0.974 True [1 2]", "0.975 True [1  2]")
     assert not same("0.974", "0.976")
@@ -177,9 +187,41 @@ def test_examples_of_extending(number, capsys):
                 exec(code, names)
         else:
             exec(code, names)
-    printed = capsys.readouterr().out.splitlines()
-    shown = [line.partition(MARK)[2] for line in code.splitlines() if MARK in line]
-    assert shown
-    assert len(shown) == len(printed), printed
-    for expected, line in zip(shown, printed, strict=True):
-        assert same(expected, line), (expected, line)
+    check_printed(code, capsys.readouterr().out)
+
+
+# The spiking twin
+
+
+def test_examples_of_spiking(tmp_path, monkeypatch, capsys):
+    """One after the other: the second goes on with what the first has made."""
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {}
+    for _, code in python_blocks(DOCS / "spiking.md"):
+        assert "cpp_standalone" in code
+        exec(code.replace("cpp_standalone", "numpy"), names)
+        check_printed(code, capsys.readouterr().out)
+
+
+def test_equations_of_spiking_are_those_that_run():
+    from analysis.describe import Code, tables
+    from circuits import CircuitParameters, SphereLift, SpikingCircuit, SpikingParameters
+
+    lift = SphereLift(center=(0.0,), radius=1.0)
+    kinds = ({}, {"cells": 2}, {"neuron": "escape"})
+    run = {
+        line
+        for kind in kinds
+        for table in tables(
+            SpikingCircuit(CircuitParameters(), lift, "numpy", spiking=SpikingParameters(**kind))
+        )
+        for row in table.rows
+        for cell in row
+        if isinstance(cell, Code)
+        for line in cell.splitlines()
+    }
+    text = (DOCS / "spiking.md").read_text()
+    blocks = re.findall(r"```text\n(.*?)```", text, flags=re.DOTALL)
+    shown = [line for block in blocks for line in block.splitlines()]
+    assert len(shown) > 20
+    assert [line for line in shown if line not in run] == []

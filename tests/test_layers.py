@@ -17,7 +17,12 @@ MAY_IMPORT = {
     "analysis": {"analysis", "circuits"},
     "simulations": {"simulations", "analysis", "circuits"},
 }
-NEED_BRIAN2 = {"circuits.network", "circuits.engines.codegen", "circuits.engines.live"}
+NEED_BRIAN2 = {
+    "circuits.network",
+    "circuits.engines.codegen",
+    "circuits.engines.live",
+    "circuits.spiking.network",
+}
 """Modules whose import brings Brian2 along, which takes a second: those that make its objects."""
 
 

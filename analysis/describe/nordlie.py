@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import inspect
 from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
-from brian2.units.fundamentalunits import DIMENSIONLESS, get_unit_for_display
+from brian2.units.fundamentalunits import DIMENSIONLESS
 
-from analysis.describe import objects
-from analysis.describe.notes import note
+from analysis.describe import objects, twin
 from analysis.describe.table import Code, Table
-from analysis.describe.values import plain, quantities, values_at_start
+from analysis.describe.values import plain, quantities, unit, values_at_start
 from analysis.describe.view import MONITORS, View
 from circuits.parameters import CircuitParameters, format_seconds
 
@@ -43,24 +41,15 @@ def tables(circuit: ManifoldCircuit) -> list[Table]:
 
 
 def _summary(view: View) -> Table:
-    neurons = [
-        f"{group.name}: {'spiking' if getattr(group, 'events', None) else 'rate'} units, "
-        + (", ".join(f"d{eq.varname}/dt" for eq in objects.differential(group)) or "no dynamics")
-        for group in view.populations
-    ]
     # What recruits a tile comes after what learns, and sets the same weights.
     plastic: dict[str, str] = {}
     for item in view.updates:
-        if view.table_of(item) == "E" and item.active:
-            plastic.setdefault(item.group.name, _own(objects.written(item)))
-    sums = [
-        f"{synapses.name}: {', '.join(map(objects.summed, synapses.summed_updaters.values()))}"
-        for synapses in view.synapses
-        if synapses.summed_updaters
-    ]
+        if "E" in view.tables_of(item) and item.active:
+            plastic.setdefault(item.group.name, _own(view.kept(item)))
     clocks = [
-        f"{item.name}: {format_seconds(item.dt_)} (every {view.every(item)}), {note(item).text}"
-        for item in view.clocks
+        f"{clock.name}: {format_seconds(clock.dt_)} (every {view.every(clock)}), "
+        + view.note(clock).text
+        for clock in view.clocks
     ]
     rows = [
         ("Populations", ", ".join(f"{g.name} ({objects.size(g)})" for g in view.populations)),
@@ -72,9 +61,9 @@ def _summary(view: View) -> Table:
                 for item in view.synapses
             ),
         ),
-        ("Neuron model", "; ".join(neurons)),
+        ("Neuron model", "; ".join(map(_neuron_in_words, view.populations))),
         ("Channel models", "none"),
-        ("Synapse model", "; ".join(sums) or "none"),
+        ("Synapse model", "; ".join(filter(None, map(_synapse_in_words, view.synapses))) or "none"),
         ("Plasticity", "; ".join(f"{name}: {own}" for name, own in plastic.items()) or "none"),
         ("Tiles", _tiles_in_words(view.circuit.parameters)),
         ("Gain", _gain_in_words(view.circuit)),
@@ -85,8 +74,29 @@ def _summary(view: View) -> Table:
     ]
     if changes := view.circuit.changes():
         text = "; ".join(f"{name}: {value}" for name, value in changes.items())
-        rows.insert(0, ("Changed from the paper's circuit", text))
+        whose = "the spiking" if twin.is_spiking(view.circuit) else "the paper's"
+        rows.insert(0, (f"Changed from {whose} circuit", text))
     return Table("A. Model summary", ("Aspect", "Description"), tuple(rows))
+
+
+def _neuron_in_words(group: Any) -> str:
+    """What moves in a cell, and when it fires."""
+    moves = ", ".join(f"d{eq.varname}/dt" for eq in objects.differential(group)) or "no dynamics"
+    noise = "white noise" if objects.is_noisy(group) else ""
+    kind = "spiking" if getattr(group, "events", None) else "rate"
+    words = [f"{kind} units", moves, noise, objects.spikes_if(group)]
+    return f"{group.name}: {', '.join(filter(None, words))}"
+
+
+def _synapse_in_words(synapses: Any) -> str:
+    """What synapses sum at every step, and what they deliver on spikes."""
+    words = list(map(objects.summed, synapses.summed_updaters.values()))
+    words += [
+        f"{statement} on a {objects.event(pathway)}"
+        for pathway in objects.pathways(synapses)
+        for statement in objects.delivered(pathway)
+    ]
+    return f"{synapses.name}: {', '.join(words)}" if words else ""
 
 
 def _tiles_in_words(p: CircuitParameters) -> str:
@@ -105,6 +115,8 @@ def _gain_in_words(circuit: ManifoldCircuit) -> str:
     """What the net input of h is multiplied by."""
     if circuit.gain is not None:
         return f"constant, {circuit.gain:.6g}"
+    if twin.is_spiking(circuit):
+        return twin.gain_in_words(circuit)
     return (
         "gain control: 1/A with A = |[a]_+| measured once per presentation, so that gamma_h A = "
         "dt/tau_h at every point; u and V start at the scale sqrt(A), h, u and V at zero where A "
@@ -126,7 +138,7 @@ def _populations(view: View) -> Table:
             type(group).__name__,
             Code(", ".join(eq.varname for eq in objects.differential(group))),
             Code(group.clock.name),
-            note(group).text,
+            view.note(group).text,
         )
         for group in view.populations
     ]
@@ -143,7 +155,7 @@ def _connectivity(view: View) -> Table:
             objects.pattern(item),
             objects.size(item),
             Code(_own(objects.equations(item))),
-            note(item).text,
+            view.note(item).text,
         )
         for item in view.synapses
     ]
@@ -151,7 +163,9 @@ def _connectivity(view: View) -> Table:
 
 
 def _equations(view: View) -> Table:
-    header = ("Object", "Equation", "Unit", "Kind", "At the start")
+    header: tuple[str, ...] = ("Object", "Equation", "Unit", "Kind", "At the start")
+    about = twin.variables(view.circuit)
+    header += ("What it is",) if about else ()
     values = values_at_start(view.circuit)
     rows: list[tuple[str, ...]] = []
     for group in view.populations + view.synapses:
@@ -162,19 +176,20 @@ def _equations(view: View) -> Table:
                 value = "from the data"
             elif not isinstance(value, str):
                 value = quantities(value, eq.dim)
-            rows.append(
-                (
-                    Code(group.name),
-                    Code(left),
-                    get_unit_for_display(eq.dim),
-                    objects.kind(group, eq),
-                    value,
-                )
+            row = (
+                Code(group.name),
+                Code(left),
+                unit(eq.dim),
+                objects.kind(group, eq),
+                value,
             )
+            rows.append(row + ((about.get((group.name, eq.varname), ""),) if about else ()))
         for updater in getattr(group, "summed_updaters", {}).values():
-            unit = get_unit_for_display(updater.target_var.dim)
+            dim = updater.target_var.dim
             kind = f"summed over the synapses of each cell of {updater.target.name}"
-            rows.append((Code(group.name), Code(objects.summed(updater)), unit, kind, ""))
+            row = (Code(group.name), Code(objects.summed(updater)), unit(dim), kind, "")
+            name = updater.target_varname.rpartition("_")[0]
+            rows.append(row + ((about.get((updater.target.name, name), ""),) if about else ()))
     return Table("D1. Neuron and synapse model: equations", header, tuple(rows))
 
 
@@ -205,15 +220,17 @@ def _code_rows(view: View, table: str) -> list[tuple[str, ...]]:
             Code(_owner(item)),
             Code(objects.update_code(item)),
             _every(view, item),
-            note(item).text or objects.method(item),
+            view.note(item).text or objects.method(item),
         )
         for item in view.updates
-        if view.table_of(item) == table
+        if table in view.tables_of(item)
     ]
 
 
 def _every(view: View, update: Any) -> str:
-    return view.every(update.clock) if update.active else "never: inactive"
+    if not update.active:
+        return "never: inactive"
+    return objects.event(update) or view.every(update.clock)
 
 
 def _owner(item: Any) -> str:
@@ -237,7 +254,7 @@ def _input(view: View) -> Table:
     for name, stream in view.streams.items():
         readers = view.readers(name)
         length, *width = stream.values.shape
-        about = note(name).text
+        about = view.note(name).text
         # The circuit's own streams are looked up by row, a user's by time.
         rest = f"up to {length} rows at a time" if about else f"{length} rows of {_dt(stream)}"
         rows.append(
@@ -258,17 +275,17 @@ def _dt(stream: Any) -> str:
 
 def _measurements(view: View) -> Table:
     header = ("Name", "Of", "Variables", "Cells", "Every", "Result", "When")
-    found = [(item, result, when) for result, (item, when) in view.measured.items()]
+    found = [(item, view.results(result), when) for result, (item, when) in view.measured.items()]
     found += [(item, item.name, "added to the network") for item in view.added_monitors]
     rows: list[tuple[str, ...]] = [
         (
             Code(item.name),
             Code(_owner(item)),
             Code(", ".join(getattr(item, "record_variables", ()))),
-            str(getattr(item, "n_indices", "")) or "all",
-            view.every(item.clock),
+            str(getattr(item, "n_indices", "")) or objects.size(item.source) or "all",
+            str(getattr(item, "event", "")) or view.every(item.clock),
             Code(result),
-            f"{when}; {about}" if (about := note(item).text) else when,
+            f"{when}; {about}" if (about := view.note(item).text) else when,
         )
         for item, result, when in found
     ]
@@ -280,10 +297,10 @@ def _measurements(view: View) -> Table:
             objects.size(item.group),
             _every(view, item),
             "",
-            note(item).text,
+            view.note(item).text,
         )
         for item in view.updates
-        if view.table_of(item) == "G"
+        if "G" in view.tables_of(item)
     ]
     return Table("G. Measurements", header, tuple(rows))
 
@@ -315,6 +332,11 @@ def _schedule(view: View) -> Table:
 
 def _step_sizes(circuit: ManifoldCircuit) -> list[tuple[str, Any, str]]:
     """The gain and the step sizes, which under gain control depend on the drive A = |[a]_+|."""
+    constant = (
+        [] if circuit.gain is None else [("gain, as used", circuit.gain, "The constant gain.")]
+    )
+    if twin.is_spiking(circuit):
+        return constant + twin.as_used(circuit)
     gamma = circuit.gamma(1.0)
     if circuit.gain is None:
         return [
@@ -326,28 +348,26 @@ def _step_sizes(circuit: ManifoldCircuit) -> list[tuple[str, Any, str]]:
             ("gamma_u, gamma_V", gamma[1:], "Step sizes of u and V: dt/tau_u, dt/tau_V."),
         ]
     about = "Step sizes of h, u and V: gain dt/tau_h, dt/tau_u, dt/tau_V."
-    return [
-        ("gain, as used", circuit.gain, "The constant gain."),
-        ("gamma", gamma, about),
-    ]
+    return [*constant, ("gamma", gamma, about)]
 
 
 def _parameters(view: View) -> Table:
     circuit = view.circuit
     parameters, lift = circuit.parameters, circuit.lift
-    meaning = objects.field_docs(CircuitParameters)
-    # Durations are fields in seconds; what they mean stands at the property with the unit.
-    meaning |= {
-        name: objects.doc(member)
-        for name, member in inspect.getmembers(CircuitParameters)
-        if isinstance(member, property)
-    }
-    rows = [
+    meaning = objects.meanings(CircuitParameters)
+    unused: tuple[str, ...] = ()
+    if twin.is_spiking(circuit):
+        meaning |= twin.MEANINGS
+        unused = twin.UNUSED
+    rows: list[tuple[str, ...]] = [
         (Code(name), plain(value), meaning.get(name, ""))
         for name, value in parameters.as_dict().items()
+        if name not in unused
     ]
+    if twin.is_spiking(circuit):
+        rows += twin.parameters(circuit)
     rows += [
-        (Code(f"lift.{name}"), plain(value), note(f"lift.{name}").text)
+        (Code(f"lift.{name}"), plain(value), view.note(f"lift.{name}").text)
         for name, value in lift.as_dict().items()
     ]
     rows += [

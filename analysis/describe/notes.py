@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 
 class Note(NamedTuple):
-    """What something is for, and the table its code belongs to if that is not obvious."""
+    """What something is for, and the tables its code belongs to if that is not obvious."""
 
     text: str
     table: str = ""
@@ -64,14 +64,3 @@ NOTES = {
     "lift.radius": Note("R, the radius of the lift in the units of the data"),
 }
 """What has no remark is described all the same."""
-
-
-def note(item: Any) -> Note:
-    """The remark on an object, or on a name."""
-    return NOTES.get(item if isinstance(item, str) else item.name, Note(""))
-
-
-def position(item: Any) -> tuple[int, str]:
-    """Sorts objects: known ones in the order of `NOTES`, then the others by name."""
-    names = list(NOTES)
-    return names.index(item.name) if item.name in NOTES else len(names), item.name

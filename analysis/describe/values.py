@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from brian2 import second
-from brian2.units.fundamentalunits import get_unit_for_display
+from brian2.units.fundamentalunits import DIMENSIONLESS, Unit, standard_unit_register
 
 from circuits.errors import InputError
 from circuits.parameters import format_seconds
@@ -62,14 +62,21 @@ def _has_centers(circuit: ManifoldCircuit) -> bool:
         return False
 
 
+def unit(dim: Any) -> str:
+    """The unit of a dimension as text, the same whatever units have been made before."""
+    if dim is DIMENSIONLESS:
+        return "1"
+    known = standard_unit_register.units_for_dimensions[dim]
+    return str(known[1.0] if 1.0 in known else Unit(1.0, dim=dim))
+
+
 def quantities(values: Any, dim: Any) -> str:
     """Numbers in SI units as text; many different ones by their extremes."""
 
     def one(value: Any) -> str:
         if dim is second.dim:
             return format_seconds(float(value))
-        unit = get_unit_for_display(dim)
-        return f"{value:.6g}" if unit == "1" else f"{value:.6g} {unit}"
+        return f"{value:.6g}" if dim is DIMENSIONLESS else f"{value:.6g} {unit(dim)}"
 
     flat = np.asarray(values, dtype=float).ravel()
     if flat.size == 0:

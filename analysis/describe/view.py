@@ -18,8 +18,10 @@ from brian2 import (
 from brian2.groups.group import CodeRunner
 from brian2.synapses.synapses import SummedVariableUpdater, SynapticPathway
 
-from analysis.describe.notes import note, position
-from analysis.describe.objects import equations, update_code, written
+from analysis.describe import notes, twin
+from analysis.describe.notes import Note
+from analysis.describe.objects import delivered, equations, update_code, written
+from circuits.dataset import SPIKE_COLUMNS
 from circuits.engines.codegen import using
 from circuits.parameters import format_seconds
 
@@ -35,6 +37,7 @@ class View:
 
     def __init__(self, circuit: ManifoldCircuit) -> None:
         self.circuit = circuit
+        self.notes = notes.NOTES | (twin.NOTES if twin.is_spiking(circuit) else {})
         self.network = circuit.network
         self.measured: dict[str, tuple[Any, str]] = {}
         """The monitors that a run adds, by the result they hold, and when it does."""
@@ -58,8 +61,8 @@ class View:
         self._sort(self.network.sorted_objects)
 
     def _sort(self, objects: list[Any]) -> None:
-        """Tell what is what; updates in the order in which they run, the rest as in `NOTES`."""
-        known = sorted(objects, key=position)
+        """Tell what is what; updates in the order in which they run, the rest as in the notes."""
+        known = sorted(objects, key=self._position)
         self.synapses = [item for item in known if isinstance(item, Synapses)]
         self.added_monitors = [item for item in known if isinstance(item, MONITORS)]
         other_groups = (Synapses, SynapticPathway, *MONITORS)
@@ -87,16 +90,38 @@ class View:
         self.others = [item for item in active if item not in self.updates]
         """What acts on the network by other means than code, such as functions of Python."""
 
-    def table_of(self, update: Any) -> str:
-        """The table that an update belongs to."""
-        if table := note(update).table:
+    def _position(self, item: Any) -> tuple[int, str]:
+        """Sorts objects: known ones in the order of the notes, then the others by name."""
+        names = list(self.notes)
+        return names.index(item.name) if item.name in names else len(names), item.name
+
+    def note(self, item: Any) -> Note:
+        """The remark on an object, or on a name."""
+        return self.notes.get(item if isinstance(item, str) else item.name, Note(""))
+
+    def tables_of(self, update: Any) -> str:
+        """The letters of the tables that an update belongs to."""
+        if table := self.note(update).table:
             return table
         if isinstance(update.group, Synapses) and written(update):
-            return "E"
+            # A spike may move cells, and change the synapse that it comes through.
+            return "DE" if isinstance(update, SynapticPathway) and delivered(update) else "E"
         loads = not hasattr(update, "method_choice") and any(
             uses(update_code(update), name) for name in self.streams
         )
         return "F" if loads else "D"
+
+    def kept(self, update: Any) -> list[Any]:
+        """The variables of its own group that an update changes for longer than a presentation."""
+        computed = self.circuit.wiring.computed.get(update.group.name, ())
+        return [equation for equation in written(update) if equation.varname not in computed]
+
+    def results(self, name: str) -> str:
+        """What a monitor that a run adds becomes in the result."""
+        monitor, _ = self.measured[name]
+        if not isinstance(monitor, EventMonitor):
+            return name
+        return ", ".join(f"{monitor.source.name}_spike_{column}" for column in SPIKE_COLUMNS)
 
     def readers(self, stream: str) -> list[Any]:
         """The updates and groups whose code or equations look something up in a stream."""
@@ -109,7 +134,7 @@ class View:
     def every(self, clock: Any) -> str:
         """How often a clock fires, in steps of the circuit."""
         # Rounded here: Brian2's own summary cuts off, and makes 48 steps of 49 times 0.1 ms.
-        ratio = clock.dt_ / self.circuit.parameters.dt_
+        ratio = clock.dt_ / self.circuit.dt_
         steps = round(ratio)
         if not math.isclose(ratio, steps, rel_tol=1e-9):
             return format_seconds(clock.dt_)  # the clock of something added

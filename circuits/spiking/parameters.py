@@ -56,18 +56,31 @@ class SpikingParameters(Parameters):
     """How the fast synapses change: "spikes" as in the circuit; "fade" without potentiation, so
     that inhibition dies out; "freeze" not at all. The last two are controls."""
     dt_: Duration = with_unit(0.5 / 1e3, "dt")
+    """The time step."""
     presentation_: Duration = with_unit(0.25, "presentation")
+    """How long a point is shown."""
     window_: Duration = with_unit(0.125, "window")
+    """The end of a presentation in which spikes are counted, and slow synapses learn."""
     rate_h_: Frequency = with_unit(85.0, "rate_h")
+    """Firing rate of excitatory cells that h = 1 stands for."""
     rate_u_: Frequency = with_unit(85.0, "rate_u")
+    """Firing rate of inhibitory cells that u = 1 stands for."""
     rate_y_: Frequency = with_unit(85.0, "rate_y")
+    """Firing rate of readout cells that y = 1 stands for."""
     tau_e_: Duration = with_unit(3 / 1e3, "tau_e")
+    """Time constant of excitation, which inhibitory cells receive."""
     tau_i_: Duration = with_unit(5 / 1e3, "tau_i")
+    """Time constant of inhibition, which excitatory cells receive."""
     tau_trace_: Duration = with_unit(10 / 1e3, "tau_trace")
+    """Time constant of the traces that spikes leave."""
     tau_V_: Duration = with_unit(50 / 1e3, "tau_V")
+    """Time constant with which the fast synapses fade."""
     tau_y_: Duration = with_unit(50 / 1e3, "tau_y")
+    """Time constant of the readout's net input."""
     tau_m_: Duration = with_unit(10 / 1e3, "tau_m")
+    """Time constant of the potential of excitatory cells ("escape" only)."""
     tau_u_: Duration = with_unit(5 / 1e3, "tau_u")
+    """Time constant of the potential of inhibitory cells ("escape" only)."""
 
     def __init__(self, /, **values: Any) -> None:
         super().__init__(**values)  # or type checkers expect the fields' names, not their aliases

@@ -388,3 +388,13 @@ def test_describe_and_report(tmp_path):
     result = run("report", tmp_path)
     assert result.returncode == 2
     assert "Traceback" not in result.stderr
+
+
+def test_describe_the_spiking_twin(tmp_path):
+    words = ["--neuron", "escape", "--cells", 2, "--set-spiking", "dt=0.25 ms"]
+    described = run("describe", "--spiking", *words, "--set", "n_tiles=7", "--out", tmp_path)
+    assert described.returncode == 0, described.stderr
+    assert "excitatory (14)" in described.stdout
+    assert "rand() < rate_h*clip(v, 0, inf)*dt" in described.stdout
+    assert "| `spiking.dt` | 0.25 ms |" in described.stdout
+    assert "rate\\_h" in (tmp_path / "model.tex").read_text()

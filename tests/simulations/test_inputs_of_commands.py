@@ -593,13 +593,18 @@ def test_one_class_or_none_is_answered(labels):
     [
         (("describe", "--set", "self=1"), "no parameter 'self'"),
         (("describe", "--set", "n_tiles=1000000000"), "37.3 GiB"),
+        (("describe", "--cells", "2"), "--cells does nothing without --spiking"),
+        (("describe", "--spiking", "--set-spiking", "self=1"), "no parameter 'self'"),
+        (("describe", "--spiking", "--neuron", "leaky"), "neuron must be 'if' or 'escape'"),
+        (("describe", "--spiking", "--set", "reset=false"), "reset must be True"),
+        (("describe", "--spiking", "--cells", "1000000"), "synapses, more than"),
         (("run", "two-moons", "--set", "n_tiles=" + "1" * 5000), "no number of 5000 digits"),
         (("run", "two-moons", "--set", "mu=" + "[" * 50_000), "nested too deeply"),
         (("run", "--data", "POINTS", "--set", "tile_radius=1e-12"), "is too small for a lift"),
         (("run", "--data", "POINTS", "--label-column", "3"), "no such column, only x, y"),
         (("compare", "--data", "FOLDER"), "must be a .csv|is a folder"),
     ],
-    ids=range(7),
+    ids=range(12),
 )
 def test_commands_refuse_in_one_sentence(tmp_path, arguments, words):
     path = tmp_path / "points.csv"

@@ -1,0 +1,396 @@
+"""The description of a spiking circuit against the live objects it is made from."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+
+import numpy as np
+import pytest
+from brian2 import NeuronGroup, SpikeMonitor, Synapses, ms
+from brian2.groups.neurongroup import Resetter, Thresholder
+from brian2.synapses.synapses import SynapticPathway
+
+from analysis.describe import notes, tables, to_latex, to_markdown, twin
+from circuits import CircuitParameters, SpikingCircuit, SpikingParameters
+from circuits.engines import cache
+from circuits.engines.compiler import compiler_works
+from tests.analysis.test_describe import (
+    LIFT,
+    SHAPE,
+    all_text,
+    check_latex,
+    column,
+    columns,
+    make,
+    markdown_tables,
+    run_briefly,
+    table,
+)
+
+KINDS = {
+    "if": {},
+    "several": {"cells": 3},
+    "escape": {"neuron": "escape"},
+    "gated": {"recycle": True, "readout_rule": "gated", "readout_rate": 0.9, "clamp_labels": True},
+    "constant gain": {"gain": "auto", "tiles": "first", "readout": "tanh"},
+}
+OF_CELLS = set(SpikingParameters().as_dict())
+BRIEF = {"presentation": "10 ms", "window": "5 ms", "readout_cells": 3}
+
+
+def twin_of(engine="numpy", extend=None, **changes):
+    cells = BRIEF | {name: value for name, value in changes.items() if name in OF_CELLS}
+    rest = SHAPE | {name: value for name, value in changes.items() if name not in OF_CELLS}
+    spiking = SpikingParameters(**cells)
+    return SpikingCircuit(CircuitParameters(**rest), LIFT, engine, spiking=spiking, extend=extend)
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def described(request):
+    """A circuit of every kind, which no test runs or changes, and its description."""
+    circuit = twin_of(**KINDS[request.param])
+    return circuit, tables(circuit)
+
+
+@pytest.fixture(scope="module")
+def plain():
+    """The default circuit, and its description."""
+    circuit = twin_of()
+    return circuit, tables(circuit)
+
+
+def groups(circuit):
+    """The circuit's groups and synapses that have equations."""
+    return [item for item in circuit.network.sorted_objects if hasattr(item, "equations")]
+
+
+def updates(found):
+    """Rows about updates, by name: code, when it runs, and what it does."""
+    rows = columns(table(found, "D2"), "Update", "Code", "Every", "What it does")
+    rows += columns(table(found, "E"), "Update", "Code", "Every", "What it does")
+    rows += columns(table(found, "F"), "Part", "Definition", "Every", "What it does")
+    rows += columns(table(found, "G"), "Name", "Variables", "Every", "When")
+    return {name: rest for name, *rest in rows}
+
+
+def test_every_variable_appears_once_with_its_unit_and_what_it_is(described):
+    circuit, found = described
+    rows = columns(table(found, "D1"), "Object", "Equation", "Unit", "Kind", "What it is")
+    shown = [row for row in rows if not row[3].startswith("summed")]
+    expected = sorted(
+        (group.name, eq.varname) for group in groups(circuit) for eq in group.equations.ordered
+    )
+    names = [
+        (group, re.fullmatch(r"(?:d(?=\w+/dt))?(\w+)(/dt)?( = .*)?", left)[1])
+        for group, left, *_ in shown
+    ]
+    assert sorted(names) == expected
+    for (group, name), (_, _, unit, kind, about) in zip(names, shown, strict=True):
+        variable = circuit.network[group].equations[name]
+        assert str(variable.dim) == {"Hz": "s^-1"}.get(unit, unit)
+        assert kind.startswith(variable.type)
+        assert about, (group, name)
+    assert all(row[4] for row in rows)
+
+
+def test_values_at_the_start_have_units(plain):
+    _, found = plain
+    start = {
+        row[:2]: row[2] for row in columns(table(found, "D1"), "Object", "Equation", "At the start")
+    }
+    assert start["excitatory", "rate_h"] == "85 Hz"
+    assert start["inhibitory", "tau_e"] == "3 ms"
+    assert start["lateral", "tau_V"] == "50 ms"
+    assert start["excitatory", "sigma"] == "0 s^-0.5"
+    assert (start["readout", "steps"], start["readout", "window"]) == ("20", "10")
+    assert {key for key, value in start.items() if value == "from the data"} == {
+        ("inputs", "n_presentations"),
+        ("inputs", "x"),
+        ("readout", "z"),
+        ("feedforward", "W"),
+    }
+
+
+def test_every_object_appears(described):
+    circuit, found = described
+    names = {str(cell) for item in found for row in item.rows for cell in row}
+    assert [item.name for item in circuit.network.sorted_objects if item.name not in names] == []
+
+
+def test_no_update_is_without_code_or_remark(described):
+    circuit, found = described
+    for letter in ("D2", "E"):
+        for row in table(found, letter).rows:
+            assert all(row), row
+    for row in table(found, "B").rows + table(found, "G").rows:
+        assert row[-1], row
+    assert [name for name, _, meaning in table(found, "I").rows if not meaning] == []
+    for name in ("D2", "E", "F", "G", "H"):
+        every = [row[table(found, name).header.index("Every")] for row in table(found, name).rows]
+        # Nothing falls between the steps.
+        assert set(every) <= {"step", "20 steps", "point", "spike"} | {
+            f"spike of {group.name}" for group in groups(circuit)
+        }
+
+
+def test_thresholds_and_resets_are_those_of_the_groups(described):
+    circuit, found = described
+    rows = updates(found)
+    network = circuit.network
+    seen = 0
+    for item in network.sorted_objects:
+        group = getattr(item, "group", None)
+        if isinstance(item, Thresholder):
+            assert rows[item.name][:2] == [group.events["spike"], "step"]
+        elif isinstance(item, Resetter):
+            assert rows[item.name][:2] == [group.event_codes["spike"].strip(), "spike"]
+        else:
+            continue
+        seen += 1
+    assert seen == 6
+    neurons = column(table(found, "A"), "Aspect", "Description")["Neuron model"]
+    for name in ("excitatory", "inhibitory", "readout"):
+        (words,) = [text for text in neurons.split("; ") if text.startswith(f"{name}: spiking")]
+        assert words.endswith(f"a spike if {network[name].events['spike']}")
+        assert ("white noise" in words) == ("xi" in str(network[name].equations))
+    assert "inputs: rate units, no dynamics" in neurons
+
+
+def test_pathways_are_told_with_code_and_in_order(described):
+    circuit, found = described
+    rows = updates(found)
+    paths = [item for item in circuit.network.sorted_objects if isinstance(item, SynapticPathway)]
+    assert [item.name for item in paths] == [
+        "lateral_pre",
+        "lateral_post",
+        "classifier_pre",
+        "classifier_post",
+        "feedforward_post",
+    ]
+    for item in paths:
+        assert rows[item.name][:2] == [item.code, f"spike of {item.source.name}"]
+    schedule = columns(table(found, "H"), "Object", "Slot", "Order", "Part of", "Every")
+    assert [row for row in schedule if row[1] == "synapses"] == [
+        (item.name, "synapses", str(number), item.synapses.name, "step")
+        for number, item in enumerate(paths)
+    ]
+    # What moves cells is in one table, what changes synapses in the other; some do both.
+    moving, learning = (column(table(found, letter), "Update", "Code") for letter in ("D2", "E"))
+    both = {name for name in moving if name in learning}
+    fades = circuit.parameters.readout_rule == "gated"
+    assert {item.name for item in paths} & both == {"lateral_pre", "lateral_post"} | (
+        {"classifier_pre"} if fades else set()
+    )
+    assert ("classifier_pre" in learning) == fades
+    model = column(table(found, "A"), "Aspect", "Description")["Synapse model"]
+    for item in paths:
+        for line in item.code.splitlines():
+            delivers = re.match(r"\w+_(pre|post) ", line) is not None
+            assert (f"{line} on a spike of {item.source.name}" in model) == delivers
+
+
+def test_events_of_a_step_are_in_the_order_of_the_network(described):
+    circuit, found = described
+    shown = columns(table(found, "H"), "Object", "Slot", "Order")
+    expected = [
+        (item.name, item.when, str(item.order))
+        for item in circuit.network.sorted_objects
+        if not item.contained_objects
+    ]
+    live = {row[0] for row in expected}
+    assert [row for row in shown if row[0] in live] == expected
+    names = [row[0] for row in shown]
+    order = ["excitatory_stateupdater", "excitatory_spike_thresholder", "excitatory_spikes"]
+    order += ["lateral_pre", "excitatory_spike_resetter", "excitatory_tally", "excitatory_settled"]
+    order += ["excitatory_snapshots", "inputs_load", "excitatory_restart", "feedforward_decay"]
+    assert [name for name in names if name in order] == order
+
+
+def test_plasticity_is_all_that_changes_weights(described):
+    _, found = described
+    summary = column(table(found, "A"), "Aspect", "Description")["Plasticity"]
+    assert set(summary.split("; ")) == {
+        "lateral: V",
+        "feedforward: W",
+        "excitatory: b",
+        "classifier: w",
+    }
+    shown = column(table(found, "E"), "Update", "Code")
+    for name, code in updates(found).items():
+        owner = name.rpartition("_")[0].partition("_")[0]
+        weight = {"lateral": "V", "feedforward": "W", "excitatory": "b", "classifier": "(w|rate)"}
+        changed = owner in weight and re.search(rf"^{weight[owner]} [-+]?=", code[0], re.MULTILINE)
+        # V of a new presentation is where it starts, not what it learned.
+        assert (name in shown) == bool(changed and name != "lateral_restart"), name
+    assert "b += eta*sqrt_alpha*q_window*inside" in shown["excitatory_spike_resetter"]
+    assert shown["lateral_stateupdater"] == "_V = V + dt*(-decays*V/tau_V)\nV = _V"
+
+
+def test_the_step_is_the_one_that_runs():
+    """The code shown before a run is the code Brian2 has used after one."""
+    circuit = twin_of(cells=2)
+    before = column(table(tables(circuit), "D2"), "Update", "Code")
+    assert "_sample_xi = randn()/sqrt(dt)" in before["excitatory_stateupdater"]
+    assert before["excitatory_stateupdater"].endswith("v = clip(_v, 0, inf)")
+    run_briefly(circuit)
+    for group in ("excitatory", "inhibitory", "readout"):
+        updater = circuit.network[f"{group}_stateupdater"]
+        assert before[updater.name] == updater.abstract_code
+        threshold = circuit.network[f"{group}_spike_thresholder"]
+        assert threshold.abstract_code == f"_cond = {before[threshold.name]}"
+        reset = circuit.network[f"{group}_spike_resetter"]
+        assert before[reset.name] == reset.abstract_code.strip()
+
+
+@pytest.mark.parametrize("cells", [1, 2])
+def test_measurements_are_those_of_a_run(cells):
+    circuit = twin_of(cells=cells)
+    rows = columns(table(tables(circuit), "G"), "Name", "Of", "Cells", "Every", "Result", "When")
+    run = run_briefly(circuit, record=circuit.recordable, snapshot_every=1)
+    results = [name for row in rows for name in row[4].split(", ") if name]
+    derived = {f"{group}_hz" for group in ("excitatory", "inhibitory", "readout")}
+    given = {"W", "b", "w", "V", "recruited", "points", "labels", "change", "covered"}
+    assert set(results) == set(run.data_vars) - derived - given - {"snapshot_presentation"}
+    sizes = {name: len(circuit.network[name]) for _, name, *_ in rows}
+    assert all(int(count) == sizes[of] for _, of, count, *_ in rows)
+    spikes = {row[0]: row for row in rows if row[3] == "spike"}
+    assert set(spikes) == {"excitatory_spikes", "inhibitory_spikes", "readout_spikes"}
+    for name, (_, of, *_, result, when) in spikes.items():
+        assert result.split(", ")[:2] == [f"{of}_spike_time", f"{of}_spike_cell"]
+        assert when.startswith("if record asks for it"), name
+    for group in ("excitatory", "inhibitory", "readout"):
+        (about,) = [row[5] for row in rows if row[0] == f"{group}_settled"]
+        assert f"{group}_hz" in about
+
+
+def test_parameters_are_those_that_count():
+    changed = {"tau_V": "40 ms", "rate_h": "90 Hz", "cells": 2, "noise": 0.5, "slope": 1.5}
+    circuit = twin_of(**changed)
+    found = tables(circuit)
+    rows = column(table(found, "I"), "Name", "Value")
+    for name, value in changed.items():
+        assert rows[f"spiking.{name}"] == str(value)
+    assert rows["sigma, as used"] == "0.5"
+    assert "n_tiles" in rows
+    # The rate circuit's time is not this one's: it is not there, and changes nothing.
+    assert not set(twin.UNUSED) & set(rows)
+    rate = circuit.parameters.replace(
+        steps_per_presentation=7, dt="0.25 ms", tau_h="3 ms", tau_u="30 ms", tau_V="2 ms"
+    )
+    other = SpikingCircuit(rate, LIFT, "numpy", spiking=circuit.spiking)
+    assert tables(other) == found
+
+
+def test_gain_is_told_in_words():
+    words = [
+        column(table(tables(twin_of(**changes)), "A"), "Aspect", "Description")["Gain"]
+        for changes in ({}, {"strength": 3.5}, {"gain": 17.5})
+    ]
+    assert "every drive has the size 2;" in words[0]
+    assert "every drive has the size 3.5;" in words[1]
+    assert words[2] == "constant, 17.5"
+
+
+def extra(network):
+    """Cells of one's own that listen to the tiles, with a delay."""
+    cells = NeuronGroup(
+        4,
+        "dv/dt = -v/tau : volt\ntau : second\ncount : integer",
+        threshold="v > 1*volt",
+        reset="v = 0*volt\ncount += 1",
+        refractory="2*ms",
+        method="euler",
+        clock=network["excitatory"].clock,
+        name="listeners",
+    )
+    wires = Synapses(network["excitatory"], cells, "s : 1", on_pre="v_post += s*volt", name="wires")
+    wires.connect(j="i % 4")
+    wires.delay = "(1 + j)*ms"
+    network.add(cells, wires, SpikeMonitor(cells, name="heard"))
+    network["excitatory"].run_regularly("inh += 0.1", dt=3 * ms, name="pump")
+
+
+def test_what_a_user_adds_is_described():
+    found = tables(twin_of(extend=extra))
+    assert column(table(found, "B"), "Name", "Size")["listeners"] == "4"
+    assert ("wires", "7 of 28 pairs") in columns(table(found, "C"), "Name", "Pattern")
+    rows = {
+        row[:2]: row[2:]
+        for row in columns(table(found, "D1"), "Object", "Equation", "Unit", "What it is")
+    }
+    # A remark on a variable of the circuit is none on somebody else's of the same name.
+    assert rows["listeners", "dv/dt = -v/tau"] == ("V", "")
+    assert rows["listeners", "count"] == ("1", "")
+    seen = updates(found)
+    assert seen["listeners_spike_thresholder"] == [
+        "v > 1*volt",
+        "step",
+        "threshold: spike where this holds, refractory for 2*ms",
+    ]
+    assert seen["listeners_spike_resetter"][:2] == ["v = 0*volt\ncount += 1", "spike"]
+    assert seen["wires_pre"][:2] == ["v_post += s*volt", "spike of excitatory, 1 ms to 4 ms later"]
+    assert seen["pump"][:2] == ["inh += 0.1", "6 steps"]
+    assert column(table(found, "G"), "Name", "Cells")["heard"] == "4"
+    summary = column(table(found, "A"), "Aspect", "Description")
+    assert "listeners: spiking units, dv/dt, a spike if v > 1*volt" in summary["Neuron model"]
+    assert (
+        "wires: v_post += s*volt on a spike of excitatory, 1 ms to 4 ms later"
+        in (summary["Synapse model"])
+    )
+    assert "Changed from the spiking circuit" in summary
+
+
+def test_remarks_are_about_something_that_is_there():
+    found = [table for kind in KINDS.values() for table in tables(twin_of(**kind))]
+    names = {str(cell) for item in found for row in item.rows for cell in row}
+    assert set(twin.NOTES) <= names
+    circuits = [twin_of(**kind) for kind in KINDS.values()]
+    there = {
+        (group.name, eq.varname)
+        for circuit in circuits
+        for group in groups(circuit)
+        for eq in group.equations.ordered
+    }
+    assert set(twin.variables(circuits[0])) == there
+    assert set(twin.MEANINGS) <= set(circuits[0].parameters.as_dict())
+    assert set(twin.UNUSED) <= set(circuits[0].parameters.as_dict())
+
+
+def test_remarks_on_the_twin_are_not_on_the_rate_circuit():
+    text = all_text(tables(make()))
+    assert "spike" not in text
+    assert set(notes.NOTES) & set(twin.NOTES)
+    assert "moves h, u and V" in text
+
+
+def test_describing_leaves_the_circuit_as_it_is():
+    circuit = twin_of(neuron="escape")
+    before = [item.name for item in circuit.network.sorted_objects]
+    first = tables(circuit)
+    assert [item.name for item in circuit.network.sorted_objects] == before
+    seen, fresh = run_briefly(circuit), run_briefly(twin_of(neuron="escape"))
+    for name in ("h", "u", "y", "W", "b", "w", "V"):
+        np.testing.assert_array_equal(seen[name], fresh[name])
+    assert tables(circuit) == first
+
+
+@pytest.mark.skipif(not compiler_works(), reason="needs a C++ compiler")
+def test_a_standalone_circuit_is_described_without_compiling(plain, monkeypatch):
+    def refuse(*_args, **_kwds):
+        raise AssertionError("describing must not compile")
+
+    standalone = twin_of("cpp_standalone")
+    monkeypatch.setattr(cache, "get_build", refuse)
+    monkeypatch.setattr(subprocess, "run", refuse)
+    monkeypatch.setattr(subprocess, "Popen", refuse)
+    assert tables(standalone) == plain[1]
+
+
+def test_it_can_be_written_as_markdown_and_latex(described):
+    _, found = described
+    for item, rows in zip(found, markdown_tables(to_markdown(found)), strict=True):
+        assert len(rows) == len(item.rows) + 2
+        assert {len(row) for row in rows} == {len(item.header)}
+    check_latex(to_latex(found))
+    assert to_latex(found).count(r"\begin{longtable}") == len(found)
