@@ -99,6 +99,11 @@ class SpikingParameters(Parameters):
                 f"strength must exceed 1/slope={1 / self.slope:g}, got {self.strength:g}: with "
                 "less the inhibitory cells stay silent"
             )
+        if self.neuron == "escape" and self.noise not in ("auto", 0):
+            raise ValueError(
+                f"noise is for cells that would else be regular, and neuron='escape' fires at "
+                f"random by itself: leave it out, got {self.noise}"
+            )
         for name in TIME_CONSTANTS:
             tau = getattr(self, f"{name}_")
             if self.dt_ > tau:

@@ -52,6 +52,7 @@ REFUSED = [
     ({"rate_y": "1100 Hz"}, "rate_y is too high for dt=0.5 ms"),
     ({"rate_h": 85}, "rate_h must be a rate with a unit such as 90"),
     ({"noise": -1}, "noise must be 'auto' or a finite number from 0, got -1"),
+    ({"neuron": "escape", "noise": 1.0}, "neuron='escape' fires at random by itself"),
     ({"cells": 0}, "cells must be greater than or equal to 1, got 0"),
     ({"neuron": "lif"}, "neuron must be 'if' or 'escape', got 'lif'"),
     ({"V_rule": True}, "V_rule must be 'spikes', 'fade' or 'freeze', got True"),
