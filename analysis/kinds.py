@@ -30,6 +30,8 @@ SUPERVISION = (
     "spreading_error",
 )
 STREAM = ("online_error", "offline_error", "offline_origin_error")
+SPIKES = tuple(f"excitatory_spike_{name}" for name in ("cell", "presentation", "step"))
+"""Of a run that recorded spikes; other cells may have none."""
 SNAPSHOTS = ("W_snapshots", "b_snapshots", "w_snapshots", "snapshot_presentation")
 
 LINEAR_FEATURES = ("raw", "lifted", "random", "placed", "tiles", "permuted")
@@ -39,6 +41,9 @@ DIMENSIONS: dict[str, tuple[tuple[str, ...], ...]] = {
     **{name: (("presentation", *SHAPES[name]),) for name in "huy"},
     **{f"{name}_trace": (("presentation", "step", *SHAPES[name]),) for name in "huVy"},
     **{f"{name}_snapshots": (("snapshot", *SHAPES[name]),) for name in "Wbw"},
+    **dict.fromkeys(SPIKES, (("excitatory_spike",),)),
+    **{f"{name}_hz": (("presentation", f"{name}_cell"),) for name in ("excitatory", "inhibitory")},
+    "gain": (("presentation",),),
     "W": (SHAPES["W"],),
     "snapshot_presentation": (("snapshot",),),
     "points": (("presentation", "coordinate"), ("point", "coordinate")),
@@ -100,6 +105,8 @@ class Kind:
     """Whether it shows all repeats; others show the first."""
     slow: bool = False
     """Whether it computes something first, and so is drawn only when asked for."""
+    of_rates: bool = False
+    """Whether it shows rates that settle step by step, which those of spiking cells do not."""
     experiments: tuple[str, ...] = ()
     """Of the paper's figures: the experiments whose results it is made from."""
     panels: str = ""
@@ -281,12 +288,16 @@ KINDS = {
         "h, u, V, inhibition and y settling, with the closed form",
         "dynamics:figure_settling",
         (TRACES,),
+        of_rates=True,
     ),
-    "phase": Kind("|h| against |u|", "dynamics:figure_phase", (("h_trace", "u_trace"),)),
+    "phase": Kind(
+        "|h| against |u|", "dynamics:figure_phase", (("h_trace", "u_trace"),), of_rates=True
+    ),
     "settling-error": Kind(
         "Distance from the closed form against the number of steps",
         "studies:figure_settling_error_of",
         (("h_trace", *SNAPSHOTS),),
+        of_rates=True,
     ),
     "learning": Kind("W, b and w over the stream", "dynamics:figure_learning", (SNAPSHOTS,)),
     "tiles": Kind(
@@ -302,6 +313,37 @@ KINDS = {
         "studies:figure_stability_of",
         (("u", "covered", "change"),),
         slow=True,
+        of_rates=True,
+    ),
+    "spikes": Kind(
+        "Spikes of one presentation",
+        "spiking:figure_spikes",
+        ((*SPIKES, "W", "points"),),
+    ),
+    "spikes-along": Kind(
+        "Spikes of the tiles along the manifold",
+        "spiking:figure_spikes_along",
+        ((*SPIKES, "W", "points"),),
+    ),
+    "spike-rates": Kind(
+        "Rates counted from spikes, and the closed form",
+        "spiking:figure_counted_rates",
+        (("h", "gain", *SNAPSHOTS),),
+    ),
+    "firing-rates": Kind(
+        "Firing rates of excitatory and inhibitory cells",
+        "spiking:figure_firing_rates",
+        (("h", "excitatory_hz", "inhibitory_hz"),),
+    ),
+    "spike-intervals": Kind(
+        "Intervals between spikes, and how much they vary",
+        "spiking:figure_intervals",
+        (SPIKES,),
+    ),
+    "lateral": Kind(
+        "V of spiking cells over a presentation, with the closed form",
+        "spiking:figure_lateral",
+        (("V_trace", "h", "gain"),),
     ),
 }
 """Every picture by name: the paper's figures in its order, then those of any run."""
@@ -319,17 +361,33 @@ def lacking(result: xr.Dataset, names: Iterable[str]) -> list[str]:
 
 def require(run: xr.Dataset, names: Iterable[str], what: str) -> None:
     """Refuse a result that lacks variables, and say in one sentence what to record."""
-    missing = lacking(run, names)
-    if not missing:
-        return
-    traces = [name.removesuffix("_trace") for name in missing if name.endswith("_trace")]
-    remedy = []
+    if missing := lacking(run, names):
+        which = ", ".join(missing)
+        raise InputError(f"{what} needs {which}, which this result does not hold{remedy(missing)}")
+
+
+def remedy(missing: Iterable[str]) -> str:
+    """How to run a circuit for a result to hold variables, as the end of a sentence; nothing for
+    those that every run of a circuit has."""
+    names, circuit = list(missing), "the circuit"
+    traces = [name.removesuffix("_trace") for name in names if name.endswith("_trace")]
+    if any("_spike_" in name for name in names):
+        traces.append("spikes")
+    if any("_spike_" in name or name == "gain" or name.endswith("_hz") for name in names):
+        circuit = "a SpikingCircuit"
+    recorded = []
     if traces:
-        remedy.append(f"record=({', '.join(map(repr, traces))}{',' if len(traces) == 1 else ''})")
-    if any(name in SNAPSHOTS for name in missing):
-        remedy.append("snapshot_every=N")
-    hint = f": run the circuit with {' and '.join(remedy)}" if remedy else ""
-    raise InputError(f"{what} needs {', '.join(missing)}, which this result does not hold{hint}")
+        recorded.append(f"record=({', '.join(map(repr, traces))}{',' if len(traces) == 1 else ''})")
+    if any(name in SNAPSHOTS for name in names):
+        recorded.append("snapshot_every=N")
+    if recorded:
+        return f": run {circuit} with {' and '.join(recorded)}"
+    return "" if circuit == "the circuit" else f": run {circuit}"
+
+
+def is_spiking(result: xr.Dataset) -> bool:
+    """Whether a result is of spiking cells."""
+    return "spiking" in result.attrs
 
 
 def damage(result: xr.Dataset, names: Iterable[str]) -> str:
@@ -364,6 +422,7 @@ def offered(result: xr.Dataset) -> list[str]:
         name
         for name, kind in KINDS.items()
         if len(kind.needs) == 1
+        and not (kind.of_rates and is_spiking(result))
         and not lacking(result, kind.needs[0])
         and not damage(result, kind.needs[0])
     ]
@@ -380,10 +439,15 @@ def draw(result: xr.Dataset, name: str) -> Figure:
             f"{name} is made from the results of {' and '.join(kind.experiments)}, not from one: "
             "'manifold-circuit reproduce' draws it"
         )
-    if missing := lacking(result, kind.needs[0]):
-        can = ", ".join(offered(result)) or "nothing"
+    can = f"it can show {', '.join(offered(result)) or 'nothing'}"
+    if kind.of_rates and is_spiking(result):
         raise InputError(
-            f"{name} needs {', '.join(missing)}, which the result lacks; it can show {can}"
+            f"{name} shows rates that settle step by step, and the cells of this result "
+            f"spike; {can}"
+        )
+    if missing := lacking(result, kind.needs[0]):
+        raise InputError(
+            f"{name} needs {', '.join(missing)}, which the result lacks{remedy(missing)}; {can}"
         )
     if wrong := damage(result, kind.needs[0]):
         raise InputError(f"{name} cannot be drawn from this result: {wrong}")
