@@ -21,7 +21,7 @@ from analysis.dynamics.common import (
     step_times,
     target_or_reason,
 )
-from analysis.kinds import TRACES, require
+from analysis.holdings import TRACES, require
 from analysis.recruiting import in_use_at
 from analysis.style import GREY, figure_style, palette
 from analysis.theory import EPSILON, Modes, Target, gamma_of, growth_factor

@@ -18,7 +18,8 @@ import numpy as np
 import xarray as xr
 from PIL import Image
 
-from analysis.kinds import FIGURES, damage, lacking
+from analysis.holdings import damage, lacking
+from analysis.kinds import FIGURES
 from circuits import results
 from circuits.errors import CircuitError, shown_path
 from circuits.files import FileError

@@ -16,7 +16,7 @@ from analysis.dynamics.common import (
     step_times,
 )
 from analysis.dynamics.settling import loudest
-from analysis.kinds import require
+from analysis.holdings import require
 from analysis.recruiting import in_use_at
 from analysis.spiking.common import WINDOW
 from analysis.spiking.measures import spiking_target

@@ -21,7 +21,7 @@ import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
 from analysis.dynamics.common import check_presentation
-from analysis.kinds import require
+from analysis.holdings import require
 from analysis.recruiting import tiles_in_order
 from analysis.theory import Target, spiking_of, target_of
 from circuits import rules

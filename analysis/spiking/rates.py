@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
-from analysis.kinds import require
+from analysis.holdings import require
 from analysis.spiking.common import color_of
 from analysis.spiking.measures import closed_forms, poisson_bound, rate_errors
 from analysis.style import LABEL, figure_style, palette

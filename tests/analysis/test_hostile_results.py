@@ -18,6 +18,7 @@ from matplotlib import pyplot as plt
 from analysis import answers, kinds
 from analysis.figures import make_figure
 from analysis.figures import save as save_figure_of
+from analysis.holdings import DIMENSIONS
 from analysis.page import pieces, reading, write_report
 from circuits import ReferenceCircuit, results
 from circuits.errors import CircuitError, InputError, shown_path
@@ -164,7 +165,7 @@ def test_pictures_are_refused_where_a_variable_has_another_form(name, moons, oth
         if variable in whole.dims:
             continue
         for form, change in REFUSED.items():
-            if form == "one number" and () in kinds.DIMENSIONS[variable]:
+            if form == "one number" and () in DIMENSIONS[variable]:
                 continue
             result = replaced(whole, variable, change)
             with pytest.raises(InputError, match=f"{name} cannot be drawn.* its {variable} "):
