@@ -96,6 +96,11 @@ class Result:
         return in_short(self.attributes.get("title", words[:1].upper() + words[1:]))
 
     @property
+    def is_spiking(self) -> bool:
+        """Whether its cells spike; the page settles on rates alone."""
+        return "spiking" in self.attributes
+
+    @property
     def presentations(self) -> int:
         """Points that were shown, in all repeats."""
         return self.sizes.get("presentation", 0) * self.sizes.get(REPEAT, 1)
@@ -190,7 +195,7 @@ def _look_at(dataset: xr.Dataset, path: Path, name: str) -> Result:
         return found
     if wrong := damage(dataset, needed):
         raise FileError(f"is damaged: {wrong}")
-    if found.model() is None:
+    if found.model() is None or found.is_spiking:
         return found
     one = first_repeat(dataset)
     count = sizes["presentation"]

@@ -53,6 +53,16 @@ def row_cells(run: xr.Dataset, group: str) -> NDArray[np.intp]:
     return np.asarray((per_tile * tiles[:, None] + np.arange(per_tile)).ravel())
 
 
+def rows_of(run: xr.Dataset, group: str, cells: NDArray[np.int64]) -> NDArray[np.intp]:
+    """The rows, counted from the bottom, in which cells of a group stand (`row_cells`)."""
+    order = row_cells(run, group)
+    row = np.full(run.sizes[f"{group}_cell"], -1)
+    row[order] = np.arange(len(order))
+    if (row[cells] < 0).any():
+        raise InputError("a tile that was never in use has spikes in this result: it was changed")
+    return np.asarray(row[cells])
+
+
 @dataclass(frozen=True)
 class Spikes:
     """Spikes of a group, one number of each kind for every spike."""

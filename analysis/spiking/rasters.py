@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from analysis.dynamics.common import check_presentation, chosen_presentations, number_of
 from analysis.recruiting import are_recruited, in_words
-from analysis.spiking.common import UNITS, WINDOW, color_of
-from analysis.spiking.measures import Spikes, row_cells
+from analysis.spiking.common import UNITS, WINDOW, cells_per_unit, color_of
+from analysis.spiking.measures import Spikes, row_cells, rows_of
 from analysis.style import figure_style, whole_numbers
 from analysis.theory import spiking_of
 from circuits.errors import InputError
@@ -45,7 +45,7 @@ def plot_spikes(
     """
     spikes = {group: Spikes.of(run, group) for group in PANELS}
     place = check_presentation(run, presentation)
-    s, rows = spiking_of(run), {group: row_cells(run, group) for group in PANELS}
+    s, rows = spiking_of(run), {group: len(row_cells(run, group)) for group in PANELS}
     axes = _panels(plt.figure(figsize=(7, 6))) if axes is None else axes
     if len(axes) != len(PANELS):
         raise InputError(f"a raster needs {len(PANELS)} axes, got {len(axes)}")
@@ -53,9 +53,10 @@ def plot_spikes(
         found = spikes[group].among(spikes[group].presentation == place)
         begin, end = (1e3 * steps * s.dt_ for steps in (s.n_steps - s.window_steps, s.n_steps))
         ax.axvspan(begin, end, color=WINDOW, lw=0, zorder=0)
-        _draw(ax, 1e3 * s.dt_ * found.step, found.cell, rows[group], group, width=1.1)
+        at = rows_of(run, group, found.cell)
+        _draw(ax, 1e3 * s.dt_ * found.step, at, rows[group], color_of(group))
         ax.set_xlim(0, end)
-        ax.set_ylabel(_row_name(run, group, len(rows[group])))
+        ax.set_ylabel(_row_name(run, group, rows[group]))
     axes[-1].set_xlabel("time in presentation (ms)")
     return np.array(axes, dtype=object)
 
@@ -66,30 +67,24 @@ def _panels(fig: Figure) -> list[Axes]:
 
 
 def _draw(
-    ax: Axes, times: Any, cells: NDArray[Any], rows: NDArray[Any], group: str, width: float
+    ax: Axes, times: Any, at: NDArray[Any], rows: int, color: str, width: float = 1.1
 ) -> None:
-    """A tick for every spike, in the row of its cell."""
-    row = np.full(max(int(rows.max()), int(cells.max(initial=0))) + 1, -1)
-    row[rows] = np.arange(len(rows))
-    at = row[cells]
-    if (at < 0).any():
-        raise InputError("a tile that was never in use has spikes in this result: it was changed")
-    half = max(TICK, SHORTEST * len(rows))
-    ax.vlines(times, at - half, at + half, color=color_of(group), lw=width, rasterized=True)
-    ax.set_ylim(-0.75, len(rows) - 0.25)
+    """A tick for every spike, in its row."""
+    half = max(TICK, SHORTEST * rows)
+    ax.vlines(times, at - half, at + half, color=color, lw=width, rasterized=True)
+    ax.set_ylim(-0.75, rows - 0.25)
     whole_numbers(ax.yaxis)
 
 
 def _row_name(run: xr.Dataset, group: str, rows: int) -> str:
-    s, unit = spiking_of(run), UNITS[group]
-    many = (s.readout_cells if group == "readout" else s.cells) > 1
-    name = f"{unit} cell" if many else unit
+    per_unit, unit = cells_per_unit(run, group), UNITS[group]
+    name = f"{unit} cell" if per_unit > 1 else unit
     if group != "excitatory":
         return name
     along = "ordered along the manifold" if "position" in run else "from left to right"
     used = ""
     if are_recruited(run):
-        used = f"\n({in_words(rows // s.cells, run.sizes['tile'])})"
+        used = f"\n({in_words(rows // per_unit, run.sizes['tile'])})"
     return f"{name}, {along}{used}"
 
 
@@ -116,7 +111,7 @@ def plot_spikes_along(
     By default up to ``SHOWN_ALONG`` from the later half of the stream, spread over the manifold.
     Each takes up a column, through which its time runs from left to right.
     """
-    spikes, rows = Spikes.of(run, "excitatory"), row_cells(run, "excitatory")
+    spikes, rows = Spikes.of(run, "excitatory"), len(row_cells(run, "excitatory"))
     chosen, n_steps = _along(run, presentations), spiking_of(run).n_steps
     ax = ax or plt.figure(figsize=(9, 4.6)).add_subplot()
     column = np.full(run.sizes["presentation"], -1)
@@ -125,12 +120,13 @@ def plot_spikes_along(
     times = column[found.presentation] + (found.step - 0.5) / n_steps - 0.5
     for place in range(1, len(chosen), 2):  # every other column, to tell them apart
         ax.axvspan(place - 0.5, place + 0.5, color="0.95", lw=0, zorder=0)
-    _draw(ax, times, found.cell, rows, "excitatory", width=0.7)
+    at = rows_of(run, "excitatory", found.cell)
+    _draw(ax, times, at, rows, color_of("excitatory"), width=0.7)
     ax.set_xlim(-0.5, len(chosen) - 0.5)
     duration = 1e3 * spiking_of(run).presentation_
     order = "along the manifold" if "position" in run else "in time"
     ax.set_xlabel(f"place among {len(chosen)} presentations {order}, of {duration:g} ms each")
-    ax.set_ylabel(_row_name(run, "excitatory", len(rows)))
+    ax.set_ylabel(_row_name(run, "excitatory", rows))
     whole_numbers(ax.xaxis)
     return ax
 
