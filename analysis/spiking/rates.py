@@ -103,12 +103,12 @@ def plot_firing_rates(run: xr.Dataset, group: str = "excitatory", ax: Axes | Non
     require(run, (f"{group}_hz", "h"), "a histogram of firing rates")
     answered = run["h"].to_numpy().any(axis=1)
     rates = np.abs(run[f"{group}_hz"].to_numpy()[answered]).ravel()
+    if not np.isfinite(rates).all():
+        raise InputError(f"the {group} firing rates of this result are not all finite")
     if group == "excitatory":
         rates = rates[rates > 0]
     if not rates.size:
         raise InputError(f"no {group} cell of this result fires in the window")
-    if not np.isfinite(rates).all():
-        raise InputError(f"the {group} firing rates of this result are not all finite")
     ax = ax or plt.figure(figsize=(5, 3.6)).add_subplot()
     # The largest count decides how many of them share a bar.
     window = spiking_of(run).window_

@@ -49,7 +49,7 @@ def moons() -> xr.Dataset:
 
 
 @pytest.fixture(scope="module")
-def others(moons) -> dict[str, xr.Dataset]:
+def others(moons, spiking) -> dict[str, xr.Dataset]:
     """Two merged repeats of each of the other experiments, in small."""
     rng = np.random.default_rng(0)
     sizes = {
@@ -91,6 +91,7 @@ def others(moons) -> dict[str, xr.Dataset]:
         "square": made(
             score=("approach", "point"), points=("point", "coordinate"), majority=("approach",)
         ).isel(coordinate=[0, 1]),
+        "spiking": spiking,
         "diffusion": made(
             measured=("moment", "tile"),
             predicted=("moment", "tile"),
@@ -108,7 +109,9 @@ def others(moons) -> dict[str, xr.Dataset]:
 SOURCES = {
     "supervision": "boards", "boards": "boards", "stream": "stream", "fig4": "square",
     "diffusion": "diffusion", "objective": "tiling-objective", "linear": "linear-tiles",
-    "change": "label-change",
+    "change": "label-change", "spikes": "spiking", "spikes-along": "spiking",
+    "spike-rates": "spiking", "firing-rates": "spiking", "spike-intervals": "spiking",
+    "lateral": "spiking",
 }  # fmt: skip
 """Results of which the pictures are made that two moons cannot show."""
 SINGLE = [name for name, kind in kinds.KINDS.items() if len(kind.needs) == 1 and not kind.slow]
