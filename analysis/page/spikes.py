@@ -53,7 +53,7 @@ def spikes_data(result: Result) -> dict[str, Any]:
 
 def _not_needed(stored: xr.Dataset) -> list[str]:
     """Variables that are large and not drawn."""
-    endings = ("_trace", "_snapshots", "_hz", "_spike_time")
+    endings = ("_trace", "_snapshots", "_spike_time")
     return [str(name) for name in stored.data_vars if str(name).endswith(endings)]
 
 
