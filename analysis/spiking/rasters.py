@@ -51,7 +51,9 @@ def plot_spikes(
         raise InputError(f"a raster needs {len(PANELS)} axes, got {len(axes)}")
     for group, ax in zip(PANELS, axes, strict=True):
         found = spikes[group].among(spikes[group].presentation == place)
-        begin, end = (1e3 * steps * s.dt_ for steps in (s.n_steps - s.window_steps, s.n_steps))
+        # A spike has the time at which its step ends: half a step more takes in those that count.
+        window = s.n_steps - s.window_steps, s.n_steps
+        begin, end = (1e3 * s.dt_ * (steps + 0.5) for steps in window)
         ax.axvspan(begin, end, color=WINDOW, lw=0, zorder=0)
         at = rows_of(run, group, found.cell)
         _draw(ax, 1e3 * s.dt_ * found.step, at, rows[group], color_of(group))

@@ -145,3 +145,17 @@ def test_intervals_are_of_one_cell_in_one_window():
     assert pictures.window_intervals(run, "inhibitory") == []
     mixed = with_spikes(run, "excitatory", spikes[::-1])
     assert len(pictures.window_intervals(mixed)) == 2
+
+
+@pytest.mark.parametrize(("group", "rate"), [("excitatory", "h"), ("inhibitory", "u")])
+def test_rates_are_the_spikes_in_the_window(spiking, group, rate):
+    """Those that a raster shades, counted cell by cell, are the rates of the result."""
+    s, found = spiking_of(spiking), pictures.Spikes.of(spiking, group)
+    found = found.among(found.step > s.n_steps - s.window_steps)
+    counts = np.zeros((spiking.sizes["presentation"], spiking.sizes[f"{group}_cell"]))
+    np.add.at(counts, (found.presentation, found.cell), 1)
+    assert counts.any()
+    assert counts / s.window_ == pytest.approx(spiking[f"{group}_hz"].values)
+    scale = 1 if rate == "h" else np.sqrt(spiking["gain"].values)[:, None]
+    full = s.rate_h_ if rate == "h" else s.rate_u_
+    assert counts / s.window_ == pytest.approx(full * scale * spiking[rate].values)

@@ -86,7 +86,7 @@ def test_a_raster_has_a_tick_for_every_spike(first):
     assert excitatory.get_ylim() == (-0.75, 2.75)  # a row for each of them
     for ax in (readout, inhibitory, excitatory):
         window = ax.patches[0].get_bbox()
-        assert (window.x0, window.x1) == (4, 10)
+        assert (window.x0, window.x1) == (4.5, 10.5)
     _, _, nothing = pictures.plot_spikes(run, 3)
     assert ticks(nothing) == []
     title = pictures.figure_spikes(run, -2).get_suptitle()
