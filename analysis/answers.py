@@ -14,7 +14,8 @@ from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 
 from analysis.dynamics.common import check_readout
-from analysis.kinds import KINDS, lacking, require
+from analysis.holdings import lacking, require
+from analysis.kinds import KINDS
 from analysis.plane import LabelMarks, flatten, label_entries, name_axes
 from analysis.recruiting import recruited_of
 from analysis.style import LABEL, READOUT_MAP, figure_style

@@ -5,7 +5,7 @@ Importing this imports nothing that draws; `Kind.function` does.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
@@ -14,76 +14,23 @@ from typing import TYPE_CHECKING
 
 import xarray as xr
 
-from circuits.dataset import SHAPES
+from analysis.holdings import (
+    LINEAR_FEATURES,
+    SNAPSHOTS,
+    SPIKES,
+    STREAM,
+    SUPERVISION,
+    TRACES,
+    damage,
+    is_spiking,
+    lacking,
+    remedy,
+)
 from circuits.errors import CircuitError, InputError
 from circuits.selection import first_repeat
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-TRACES = ("h_trace", "u_trace", "V_trace", "y_trace")
-SUPERVISION = (
-    "circuit_error",
-    "logistic_error",
-    "logistic_origin_error",
-    "hebbian_error",
-    "spreading_error",
-)
-STREAM = ("online_error", "offline_error", "offline_origin_error")
-SNAPSHOTS = ("W_snapshots", "b_snapshots", "w_snapshots", "snapshot_presentation")
-
-LINEAR_FEATURES = ("raw", "lifted", "random", "placed", "tiles", "permuted")
-"""What a linear classifier was given."""
-
-DIMENSIONS: dict[str, tuple[tuple[str, ...], ...]] = {
-    **{name: (("presentation", *SHAPES[name]),) for name in "huy"},
-    **{f"{name}_trace": (("presentation", "step", *SHAPES[name]),) for name in "huVy"},
-    **{f"{name}_snapshots": (("snapshot", *SHAPES[name]),) for name in "Wbw"},
-    "W": (SHAPES["W"],),
-    "snapshot_presentation": (("snapshot",),),
-    "points": (("presentation", "coordinate"), ("point", "coordinate")),
-    "labels": (("presentation", "readout"),),
-    "classes": (("presentation",), ("presentation", "readout"), ("board", "presentation")),
-    "position": (("presentation",),),
-    "change": (("presentation",),),
-    "covered": (("presentation",),),
-    "h_final": (("presentation", "tile"),),
-    "unrolled": (("presentation", "side"),),
-    "circuit_error": (("board", "n_labels", "mu"),),
-    "logistic_error": (("board", "n_labels", "rate"),),
-    "logistic_origin_error": (("board", "n_labels", "rate"),),
-    "hebbian_error": (("board", "n_labels"),),
-    "spreading_error": (("board", "n_labels", "gamma"),),
-    "online_error": (("board", "mu", "time"),),
-    "offline_error": (("board", "svm", "time"),),
-    "offline_origin_error": (("board", "svm", "time"),),
-    "time": (("step",), ("time",)),
-    "score": (("approach", "point"),),
-    "majority": (("approach",),),
-    "measured": (("moment", "tile"),),
-    "predicted": (("moment", "tile"),),
-    "moment": (("moment",),),
-    "readout_y": (("readout_kind", "presentation"),),
-    "same_sign": (("data", "gain"),),
-    "critical_mu": (("data",),),
-    "growth": (("manifold", "time"),),
-    "ratio": (("manifold", "output"),),
-    "measure_value": (("manifold", "output", "measure"),),
-    "overlap_curve": (("manifold", "output", "similarity"),),
-    "similarity": (("similarity",),),
-    "pair_similarity": (("manifold", "pair"),),
-    "pair_output": (("manifold", "pair"),),
-    **{f"{name}_error": (("board", "penalty"),) for name in LINEAR_FEATURES},
-    "linear_answer": (("shown", "penalty", "test", "board"),),
-    "test_unrolled": (("test", "side"),),
-    "overlaps": (("tile", "other_tile"),),
-    "tile_place": (("tile", "side"),),
-    "printed_error": (("stream", "mu", "time"),),
-    "constant_error": (("stream", "mu", "time"),),
-    "change_at": ((),),
-    "decided_at": ((),),
-}
-"""Dimensions that the variables of a result have, besides those of repeats."""
 
 
 @dataclass(frozen=True)
@@ -100,6 +47,8 @@ class Kind:
     """Whether it shows all repeats; others show the first."""
     slow: bool = False
     """Whether it computes something first, and so is drawn only when asked for."""
+    of_rates: bool = False
+    """Whether it shows rates that settle step by step, which those of spiking cells do not."""
     experiments: tuple[str, ...] = ()
     """Of the paper's figures: the experiments whose results it is made from."""
     panels: str = ""
@@ -281,12 +230,16 @@ KINDS = {
         "h, u, V, inhibition and y settling, with the closed form",
         "dynamics:figure_settling",
         (TRACES,),
+        of_rates=True,
     ),
-    "phase": Kind("|h| against |u|", "dynamics:figure_phase", (("h_trace", "u_trace"),)),
+    "phase": Kind(
+        "|h| against |u|", "dynamics:figure_phase", (("h_trace", "u_trace"),), of_rates=True
+    ),
     "settling-error": Kind(
         "Distance from the closed form against the number of steps",
         "studies:figure_settling_error_of",
         (("h_trace", *SNAPSHOTS),),
+        of_rates=True,
     ),
     "learning": Kind("W, b and w over the stream", "dynamics:figure_learning", (SNAPSHOTS,)),
     "tiles": Kind(
@@ -302,6 +255,37 @@ KINDS = {
         "studies:figure_stability_of",
         (("u", "covered", "change"),),
         slow=True,
+        of_rates=True,
+    ),
+    "spikes": Kind(
+        "Spikes of one presentation",
+        "spiking:figure_spikes",
+        ((*SPIKES, "W", "points"),),
+    ),
+    "spikes-along": Kind(
+        "Spikes of the tiles along the manifold",
+        "spiking:figure_spikes_along",
+        ((*SPIKES, "W", "points"),),
+    ),
+    "spike-rates": Kind(
+        "Rates counted from spikes, and the closed form",
+        "spiking:figure_counted_rates",
+        (("h", "gain", *SNAPSHOTS),),
+    ),
+    "firing-rates": Kind(
+        "Firing rates of excitatory and inhibitory cells",
+        "spiking:figure_firing_rates",
+        (("h", "excitatory_hz", "inhibitory_hz"),),
+    ),
+    "spike-intervals": Kind(
+        "Intervals between spikes, and how much they vary",
+        "spiking:figure_intervals",
+        (SPIKES,),
+    ),
+    "lateral": Kind(
+        "V of spiking cells over a presentation, with the closed form",
+        "spiking:figure_lateral",
+        (("V_trace", "h", "gain"),),
     ),
 }
 """Every picture by name: the paper's figures in its order, then those of any run."""
@@ -312,58 +296,13 @@ FIGURES = {name: kind for name, kind in KINDS.items() if kind.experiments}
 ANIMATION = "animation"
 
 
-def lacking(result: xr.Dataset, names: Iterable[str]) -> list[str]:
-    """Those of the variables that a result does not hold."""
-    return [name for name in names if name not in result.variables]
-
-
-def require(run: xr.Dataset, names: Iterable[str], what: str) -> None:
-    """Refuse a result that lacks variables, and say in one sentence what to record."""
-    missing = lacking(run, names)
-    if not missing:
-        return
-    traces = [name.removesuffix("_trace") for name in missing if name.endswith("_trace")]
-    remedy = []
-    if traces:
-        remedy.append(f"record=({', '.join(map(repr, traces))}{',' if len(traces) == 1 else ''})")
-    if any(name in SNAPSHOTS for name in missing):
-        remedy.append("snapshot_every=N")
-    hint = f": run the circuit with {' and '.join(remedy)}" if remedy else ""
-    raise InputError(f"{what} needs {', '.join(missing)}, which this result does not hold{hint}")
-
-
-def damage(result: xr.Dataset, names: Iterable[str]) -> str:
-    """What is wrong with the form of variables that a result holds; nothing if all is well."""
-    if result.sizes.get("repeat") == 0:
-        return "it holds no repeats"
-    for name in names:
-        variable = result[name]
-        dims = tuple(map(str, variable.dims))
-        if tuple(dim for dim in dims if dim != "repeat") not in DIMENSIONS[name]:
-            wanted = " or ".join(f"({', '.join(known)})" for known in DIMENSIONS[name])
-            return f"its {name} has the dimensions ({', '.join(dims)}) instead of {wanted}"
-        if variable.dtype.kind not in "biuf":
-            return f"its {name} does not hold real numbers"
-        if not variable.size:
-            return f"its {name} is empty"
-        if name == "snapshot_presentation" and not _are_places(variable, result):
-            return f"its {name} does not hold places in its stream"
-    return ""
-
-
-def _are_places(variable: xr.DataArray, result: xr.Dataset) -> bool:
-    """Whether a variable holds whole numbers that count presentations, from 0."""
-    values = variable.to_numpy()
-    count = result.sizes.get("presentation", 0)
-    return bool(((values >= 0) & (values < count) & (values % 1 == 0)).all())
-
-
 def offered(result: xr.Dataset) -> list[str]:
     """Names of the pictures that a result can show by itself."""
     names = [
         name
         for name, kind in KINDS.items()
         if len(kind.needs) == 1
+        and not (kind.of_rates and is_spiking(result))
         and not lacking(result, kind.needs[0])
         and not damage(result, kind.needs[0])
     ]
@@ -380,10 +319,15 @@ def draw(result: xr.Dataset, name: str) -> Figure:
             f"{name} is made from the results of {' and '.join(kind.experiments)}, not from one: "
             "'manifold-circuit reproduce' draws it"
         )
-    if missing := lacking(result, kind.needs[0]):
-        can = ", ".join(offered(result)) or "nothing"
+    can = f"it can show {', '.join(offered(result)) or 'nothing'}"
+    if kind.of_rates and is_spiking(result):
         raise InputError(
-            f"{name} needs {', '.join(missing)}, which the result lacks; it can show {can}"
+            f"{name} shows rates that settle step by step, and the cells of this result "
+            f"spike; {can}"
+        )
+    if missing := lacking(result, kind.needs[0]):
+        raise InputError(
+            f"{name} needs {', '.join(missing)}, which the result lacks{remedy(missing)}; {can}"
         )
     if wrong := damage(result, kind.needs[0]):
         raise InputError(f"{name} cannot be drawn from this result: {wrong}")

@@ -34,6 +34,7 @@ from circuits import rules
 from circuits.errors import InputError
 from circuits.lift import FloatArray, SphereLift
 from circuits.parameters import CircuitParameters
+from circuits.spiking.parameters import SpikingParameters
 
 Made = TypeVar("Made")
 ComplexArray = NDArray[np.complex128]
@@ -130,6 +131,11 @@ def parameters_of(run: xr.Dataset) -> CircuitParameters:
                 f"this result says n_{dim}s={said} and holds {run.sizes[dim]}: it was changed"
             )
     return parameters
+
+
+def spiking_of(run: xr.Dataset) -> SpikingParameters:
+    """How the cells of a result fire."""
+    return _made(SpikingParameters, run, "spiking")
 
 
 def values_of(run: xr.Dataset, attribute: str) -> dict[str, Any]:

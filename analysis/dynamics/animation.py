@@ -12,7 +12,7 @@ from matplotlib.animation import FFMpegWriter, FuncAnimation, PillowWriter
 from matplotlib.artist import Artist
 
 from analysis.dynamics.tiles import NEEDED, TileMap, add_legend, add_scale
-from analysis.kinds import require
+from analysis.holdings import require
 from analysis.style import figure_style
 from circuits import files
 from circuits.errors import InputError

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from analysis.dynamics.common import check_readout
-from analysis.kinds import SNAPSHOTS, require
+from analysis.holdings import SNAPSHOTS, require
 from analysis.recruiting import (
     are_recruited,
     in_use_at_snapshots,

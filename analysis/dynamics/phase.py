@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from analysis.dynamics.common import chosen_presentations, number_of, target_or_reason
-from analysis.kinds import require
+from analysis.holdings import require
 from analysis.style import LABEL, figure_style, legend_beside, palette
 from analysis.theory import Target, start_of
 from circuits.lift import FloatArray

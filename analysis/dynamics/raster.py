@@ -10,7 +10,7 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from analysis.kinds import require
+from analysis.holdings import require
 from analysis.recruiting import are_recruited, in_words, tiles_in_order
 from analysis.style import figure_style, whole_numbers
 from circuits.errors import InputError

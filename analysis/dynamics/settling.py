@@ -21,7 +21,7 @@ from analysis.dynamics.common import (
     step_times,
     target_or_reason,
 )
-from analysis.kinds import TRACES, require
+from analysis.holdings import TRACES, require
 from analysis.recruiting import in_use_at
 from analysis.style import GREY, figure_style, palette
 from analysis.theory import EPSILON, Modes, Target, gamma_of, growth_factor
@@ -98,7 +98,7 @@ def _draw_cells(
             ax.text(0.5, 0.75, text, ha="center", transform=ax.transAxes, fontsize=8)
 
 
-def _loudest(run: xr.Dataset, presentation: int) -> list[int]:
+def loudest(run: xr.Dataset, presentation: int) -> list[int]:
     """The tiles that respond most."""
     h = run["h"][presentation].to_numpy()
     order = np.argsort(h)[::-1][:SHOWN_TILES]
@@ -117,11 +117,11 @@ def _draw_tiles(
         trace = run[f"{name}_trace"][presentation].to_numpy()
         trace = trace[:, None] if name == "h" else trace
         goal = (target.h[None] if name == "h" else target.V) if target else None
-    times, loudest = step_times(run), _loudest(run, presentation)
-    colors = dict(zip(loudest, palette(), strict=False))
+    times, most = step_times(run), loudest(run, presentation)
+    colors = dict(zip(most, palette(), strict=False))
     used = np.flatnonzero(in_use_at(run, number_of(run, presentation)))
     others = [int(tile) for tile in used if tile not in colors]
-    for tile in (*others, *loudest):
+    for tile in (*others, *most):
         color = colors.get(tile, GREY)
         for j in range(trace.shape[1]):
             label = f"tile {tile}" if tile in colors and j == 0 else None

@@ -17,7 +17,8 @@ from matplotlib.lines import Line2D
 from numpy.typing import ArrayLike, NDArray
 
 from analysis.dynamics.common import check_readout
-from analysis.kinds import KINDS, require
+from analysis.holdings import require
+from analysis.kinds import KINDS
 from analysis.plane import LabelMarks, flatten, label_entries, name_axes
 from analysis.recruiting import are_recruited, in_use_at_snapshots, in_words, recruited_of
 from analysis.style import LABEL, READOUT_MAP, figure_style

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 import xarray as xr
 
 from analysis.figures.captions import caption_of
-from analysis.kinds import FIGURES, Kind, content_at_fault, damage, drawn, lacking
+from analysis.holdings import damage, lacking
+from analysis.kinds import FIGURES, Kind, content_at_fault, drawn
 from circuits import files, results
 from circuits.errors import InputError
 from circuits.files import FileError

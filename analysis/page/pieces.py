@@ -9,10 +9,14 @@ from typing import Any
 
 from analysis.describe import Code, Table, tables
 from analysis.describe.values import plain
-from analysis.page.reading import EXPERIMENTS, Claim, Result, in_short
+from analysis.page.reading import EXPERIMENTS, MOST_CELLS, Claim, Result, in_short
 from circuits.circuit import ManifoldCircuit
-from circuits.errors import CircuitError
+from circuits.errors import CircuitError, InputError
+from circuits.lift import SphereLift
+from circuits.parameters import CircuitParameters
 from circuits.selection import in_words
+from circuits.spiking.circuit import SpikingCircuit
+from circuits.spiking.parameters import SpikingParameters
 
 CLAIM_COLUMNS = {
     "experiment": "Experiment",
@@ -136,15 +140,27 @@ def model_tables(candidates: Iterable[Result]) -> tuple[str, list[Table]] | None
     """The model of the first result that says which circuit made it: its name and the tables."""
     for result in candidates:
         if model := result.model():
-            parameters, lift = model
             with suppress(CircuitError):  # each is right, and they do not go together
-                return result.name, tables(ManifoldCircuit(parameters, lift, engine="numpy"))
+                return result.name, tables(_circuit(result, *model))
     return None
+
+
+def _circuit(result: Result, parameters: CircuitParameters, lift: SphereLift) -> ManifoldCircuit:
+    """The circuit that made a result."""
+    if not result.is_spiking:
+        return ManifoldCircuit(parameters, lift, engine="numpy")
+    values = SpikingParameters(**result.mapping("spiking"))
+    if max(parameters.n_tiles, parameters.n_interneurons) * values.cells > MOST_CELLS:
+        raise InputError(f"it has more than {MOST_CELLS} cells of a kind")
+    return SpikingCircuit(parameters, lift, engine="numpy", spiking=values)
 
 
 def provenance_tables(results: Iterable[Result]) -> list[Table]:
     """How the results were made: one table of all, then the values behind each of its rows."""
-    shared = ("parameters", "lift", "settings", "model_changes", "engine", "versions", "code")
+    shared = (
+        *("parameters", "spiking", "lift", "settings", "model_changes"),
+        *("engine", "versions", "code"),
+    )
     rows: list[tuple[str, ...]] = []
     details = []
     for group in _groups(results, *shared):
@@ -167,6 +183,7 @@ def provenance_tables(results: Iterable[Result]) -> list[Table]:
             for prefix, attribute in (
                 ("", "parameters"),
                 ("lift.", "lift"),
+                ("spiking.", "spiking"),
                 ("", "settings"),
                 ("changed: ", "model_changes"),
             )

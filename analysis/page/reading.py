@@ -18,7 +18,8 @@ import numpy as np
 import xarray as xr
 from PIL import Image
 
-from analysis.kinds import FIGURES, damage, lacking
+from analysis.holdings import damage, lacking
+from analysis.kinds import FIGURES
 from circuits import results
 from circuits.errors import CircuitError, shown_path
 from circuits.files import FileError
@@ -93,6 +94,11 @@ class Result:
         """What the experiment shows, or its name in words."""
         words = self.experiment.replace("-", " ")
         return in_short(self.attributes.get("title", words[:1].upper() + words[1:]))
+
+    @property
+    def is_spiking(self) -> bool:
+        """Whether its cells spike; the page settles on rates alone."""
+        return "spiking" in self.attributes
 
     @property
     def presentations(self) -> int:
@@ -189,7 +195,7 @@ def _look_at(dataset: xr.Dataset, path: Path, name: str) -> Result:
         return found
     if wrong := damage(dataset, needed):
         raise FileError(f"is damaged: {wrong}")
-    if found.model() is None:
+    if found.model() is None or found.is_spiking:
         return found
     one = first_repeat(dataset)
     count = sizes["presentation"]

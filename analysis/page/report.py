@@ -23,11 +23,12 @@ from analysis.page.reading import (
     reason_of,
     without_merged,
 )
+from analysis.page.spikes import has_spikes, spikes_data
 from circuits import files
 from circuits.files import FileError
 
 TEMPLATES = Path(__file__).with_name("templates")
-SCRIPTS = ("figures.js", "explorer.js")
+SCRIPTS = ("figures.js", "explorer.js", "spikes.js")
 STYLE = "page.css"
 START = b"<!doctype html>"
 
@@ -59,7 +60,7 @@ def write_report(directory: Path, out: Path | None = None) -> Path:
         for picture in pictures
         if not picture.source
     ]
-    explored = _explored(results, skipped)
+    explored, spikes = _explored(results, skipped), _spikes(results, skipped)
     scripts, style = [_own_text(name) for name in SCRIPTS], _own_text(STYLE)
     page = (
         _environment()
@@ -70,6 +71,7 @@ def write_report(directory: Path, out: Path | None = None) -> Path:
             summary=pieces.summary(counted, directory.resolve().name),
             claims=pieces.claims_table(claims) if claims else None,
             explorer=explored[1] if explored else None,
+            spikes=spikes,
             pictures=pictures,
             model=pieces.model_tables([*explored[:1], *results] if explored else results),
             provenance=pieces.provenance_tables(counted),
@@ -102,6 +104,17 @@ def _explored(
             return result, explorer_data(result)
         except Exception as error:  # whatever a file of any content makes this raise
             reason = f"cannot be explored ({reason_of(error)})"
+            skipped.append(Skipped(result.name, reason))
+    return None
+
+
+def _spikes(results: list[Result], skipped: list[Skipped]) -> dict[str, Any] | None:
+    """The spikes of the first result that holds some; one whose arrays do not fit is skipped."""
+    for result in filter(has_spikes, results):
+        try:
+            return spikes_data(result)
+        except Exception as error:  # whatever a file of any content makes this raise
+            reason = f"has spikes that cannot be shown ({reason_of(error)})"
             skipped.append(Skipped(result.name, reason))
     return None
 

@@ -15,7 +15,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from scipy.integrate import solve_ivp
 
-from analysis.kinds import require
+from analysis.holdings import require
 from analysis.style import figure_style, palette
 from circuits import rules
 from circuits.base import Circuit

@@ -12,7 +12,7 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from analysis.kinds import require
+from analysis.holdings import require
 from analysis.style import LABEL, figure_style, legend_beside, palette, whole_numbers
 from analysis.theory import (
     EPSILON,

@@ -12,7 +12,7 @@ from matplotlib.colors import TwoSlopeNorm
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
-from analysis.kinds import require
+from analysis.holdings import require
 from analysis.style import LABEL, figure_style
 from analysis.theory import Gamma, critical_drive, gain_of, gamma_of, growth_factor
 from circuits import rules

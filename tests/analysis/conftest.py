@@ -11,6 +11,7 @@ import pytest
 
 from circuits import ReferenceCircuit, results
 from simulations.experiments.two_moons import Settings, annotate, make_stream
+from tests.analysis import spikes
 from tests.analysis.drawing import CONSTANT, SMALL, N
 
 
@@ -53,3 +54,9 @@ def later(run):
         .assign(recruited=run["recruited"].where(run["recruited"] < 0, run["recruited"] + 500))
         .assign_attrs(first_presentation=500)
     )
+
+
+@pytest.fixture(scope="session")
+def spiking(tmp_path_factory):
+    """A recorded result of spiking cells, one for every unit."""
+    return spikes.recorded(tmp_path_factory.mktemp("spiking") / "run.nc")

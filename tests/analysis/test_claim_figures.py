@@ -8,7 +8,8 @@ import pytest
 from matplotlib.colors import to_rgba
 
 from analysis.figures import change, linear, similarity
-from analysis.kinds import KINDS, LINEAR_FEATURES, damage, lacking
+from analysis.holdings import LINEAR_FEATURES, damage, lacking
+from analysis.kinds import KINDS
 from analysis.style import LOWER, UPPER
 from simulations import sweep
 from simulations.experiments.linear_tiles import FEATURES

@@ -18,6 +18,7 @@ from matplotlib import pyplot as plt
 from analysis import answers, kinds
 from analysis.figures import make_figure
 from analysis.figures import save as save_figure_of
+from analysis.holdings import DIMENSIONS
 from analysis.page import pieces, reading, write_report
 from circuits import ReferenceCircuit, results
 from circuits.errors import CircuitError, InputError, shown_path
@@ -48,7 +49,7 @@ def moons() -> xr.Dataset:
 
 
 @pytest.fixture(scope="module")
-def others(moons) -> dict[str, xr.Dataset]:
+def others(moons, spiking) -> dict[str, xr.Dataset]:
     """Two merged repeats of each of the other experiments, in small."""
     rng = np.random.default_rng(0)
     sizes = {
@@ -90,6 +91,7 @@ def others(moons) -> dict[str, xr.Dataset]:
         "square": made(
             score=("approach", "point"), points=("point", "coordinate"), majority=("approach",)
         ).isel(coordinate=[0, 1]),
+        "spiking": spiking,
         "diffusion": made(
             measured=("moment", "tile"),
             predicted=("moment", "tile"),
@@ -107,7 +109,9 @@ def others(moons) -> dict[str, xr.Dataset]:
 SOURCES = {
     "supervision": "boards", "boards": "boards", "stream": "stream", "fig4": "square",
     "diffusion": "diffusion", "objective": "tiling-objective", "linear": "linear-tiles",
-    "change": "label-change",
+    "change": "label-change", "spikes": "spiking", "spikes-along": "spiking",
+    "spike-rates": "spiking", "firing-rates": "spiking", "spike-intervals": "spiking",
+    "lateral": "spiking",
 }  # fmt: skip
 """Results of which the pictures are made that two moons cannot show."""
 SINGLE = [name for name, kind in kinds.KINDS.items() if len(kind.needs) == 1 and not kind.slow]
@@ -164,7 +168,7 @@ def test_pictures_are_refused_where_a_variable_has_another_form(name, moons, oth
         if variable in whole.dims:
             continue
         for form, change in REFUSED.items():
-            if form == "one number" and () in kinds.DIMENSIONS[variable]:
+            if form == "one number" and () in DIMENSIONS[variable]:
                 continue
             result = replaced(whole, variable, change)
             with pytest.raises(InputError, match=f"{name} cannot be drawn.* its {variable} "):

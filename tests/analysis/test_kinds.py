@@ -7,9 +7,10 @@ import pytest
 from PIL import Image
 
 from analysis import kinds
-from circuits import ReferenceCircuit, SphereLift
+from circuits import ReferenceCircuit, SphereLift, results
 from circuits.errors import InputError
 from tests.conftest import moons, small_circuit
+from tests.simulations.test_cli import run as command
 
 # Small circuits that cover only a part of the data.
 pytestmark = pytest.mark.filterwarnings("ignore::circuits.errors.LostLabelWarning")
@@ -87,3 +88,48 @@ def test_the_table_is_whole(name):
         assert kind.of_first
     else:
         assert len(kind.needs) == 1
+
+
+SPIKING = {
+    *("fig2", "answers", "learning", "tiles", "raster", "animation"),
+    *("spikes", "spikes-along", "spike-rates", "firing-rates", "spike-intervals", "lateral"),
+}
+OF_RATES = {"settling", "phase", "settling-error", "stability"}
+
+
+def test_a_result_of_spiking_cells_shows_spikes_and_no_settling(spiking):
+    assert set(kinds.offered(spiking)) == SPIKING
+    for name in SPIKING - {"animation"}:
+        assert kinds.draw(spiking, name).axes
+    for name in OF_RATES:
+        with pytest.raises(
+            InputError,
+            match=f"^{name} shows rates that settle step by step, and the cells of this result "
+            "spike; it can show .*spikes, spikes-along",
+        ):
+            kinds.draw(spiking, name)
+    names = [name for name in spiking.data_vars if "_spike_" in str(name)]
+    assert SPIKING - set(kinds.offered(spiking.drop_vars(names))) == {
+        *("spikes", "spikes-along", "spike-intervals")
+    }
+
+
+@pytest.mark.parametrize("name", ["spikes", "spikes-along", "spike-intervals"])
+def test_a_result_without_spikes_says_what_to_record(run, name):
+    remedy = r"lacks: run a SpikingCircuit with record=\('spikes',\); it can show"
+    with pytest.raises(InputError, match=f"^{name} needs excitatory_spike_cell.* {remedy}"):
+        kinds.draw(run, name)
+
+
+@pytest.mark.parametrize("name", ["firing-rates", "spike-rates", "lateral"])
+def test_a_result_of_rates_has_no_firing_rates(run, name):
+    with pytest.raises(InputError, match=f"^{name} needs .*: run a SpikingCircuit; it can show"):
+        kinds.draw(run, name)
+
+
+def test_the_command_draws_spikes(spiking, tmp_path):
+    path = results.save(spiking, tmp_path / "a.nc")
+    found = command("plot", path, "--kind", "spikes", "--kind", "phase")
+    assert found.returncode == 2
+    assert (tmp_path / "figures" / "a-spikes.png").is_file()
+    assert "phase shows rates that settle" in found.stderr

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from analysis.kinds import FIGURES, damage, lacking
+from analysis.holdings import damage, lacking
+from analysis.kinds import FIGURES
 from circuits import CircuitParameters
 from circuits.engines import ENGINES
 from circuits.errors import InputError, ParameterError
