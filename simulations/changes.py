@@ -3,34 +3,50 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import Any
 
 from circuits.errors import InputError, shown
+from circuits.spiking.parameters import SpikingParameters
 
 MOST_DIGITS = 400
 """Digits of a whole number: with more it is beyond any float, and Python may refuse to read it."""
 
 
-def parse_changes(items: list[str]) -> dict[str, Any]:
+def parse_changes(items: list[str], option: str = "--set") -> dict[str, Any]:
     """``key=value`` pairs as given on the command line; values are JSON where they can be."""
     changes: dict[str, Any] = {}
     for item in items:
         key, separator, text = item.partition("=")
         key = key.strip()
         if not separator or not key:
-            raise InputError(f"--set takes key=value, got {shown(item)}")
+            raise InputError(f"{option} takes key=value, got {shown(item)}")
         if key in changes:
-            raise InputError(f"--set {shown(key)} is given twice: leave one out")
+            raise InputError(f"{option} {shown(key)} is given twice: leave one out")
         try:
-            changes[key] = json.loads(text, parse_int=_whole)
+            changes[key] = json.loads(text, parse_int=partial(_whole, option))
         except json.JSONDecodeError:
             changes[key] = text.strip()
         except RecursionError:
-            raise InputError(f"--set {shown(key)} is nested too deeply") from None
+            raise InputError(f"{option} {shown(key)} is nested too deeply") from None
     return changes
 
 
-def _whole(digits: str) -> int:
+def spiking_parameters(
+    neuron: str | None, cells: int | None, items: list[str]
+) -> SpikingParameters:
+    """What ``--neuron``, ``--cells`` and ``--set-spiking key=value`` say of a spiking circuit."""
+    given = {k: v for k, v in (("neuron", neuron), ("cells", cells)) if v is not None}
+    changes = parse_changes(items, "--set-spiking")
+    for name in given:
+        if name in changes:
+            raise InputError(f"--{name} is what --set-spiking {name} sets: leave one out")
+    return SpikingParameters(**given, **changes)
+
+
+def _whole(option: str, digits: str) -> int:
     if len(digits) > MOST_DIGITS:
-        raise InputError(f"--set takes no number of {len(digits)} digits such as {shown(digits)}")
+        raise InputError(
+            f"{option} takes no number of {len(digits)} digits such as {shown(digits)}"
+        )
     return int(digits)
