@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -12,9 +13,11 @@ from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
 from analysis.style import LABEL, figure_style, palette, whole_numbers
+from analysis.theory import values_of
 from circuits.errors import InputError
 from circuits.lift import FloatArray
 from circuits.measures import tile_centers
+from circuits.spiking.parameters import SpikingParameters
 
 MOST_DOTS = 20_000
 """Of more rates than this every so-manieth is drawn."""
@@ -190,11 +193,14 @@ def plot_firing(frozen: xr.Dataset, ax: Axes | None = None) -> Axes:
     """How often firing rates occur, of cells that fired."""
     ax = ax or plt.figure().add_subplot()
     hz = {name: frozen[f"{name}_hz"].to_numpy() for name in ("excitatory", "inhibitory")}
-    top = max(float(values.max()) for values in hz.values()) or 1.0
+    # A rate is a number of spikes in the window: bins hold one such number each.
+    one = 1 / SpikingParameters(**values_of(frozen, "spiking")).window_
+    most = max(round(float(values.max()) / one) for values in hz.values())
+    edges = (one * (np.arange(1, max(most, 1) + 2) - 0.5)).tolist()
     for (name, values), color in zip(hz.items(), palette(), strict=False):
-        edges = np.linspace(0, top, 41).tolist()
-        ax.hist(values[values > 0], edges, color=color, alpha=0.6, density=True, label=name)
-    ax.set(xlabel="firing rate (Hz)", ylabel="density")
+        share = np.full(values.size, 1 / values.size)
+        ax.hist(values.ravel(), edges, weights=share, color=color, alpha=0.6, label=name)
+    ax.set(xlabel="firing rate (Hz)", ylabel="share of cells and presentations")
     ax.legend()
     return ax
 
@@ -209,20 +215,19 @@ def plot_answers(spiking: xr.Dataset, rate: xr.Dataset, ax: Axes | None = None) 
     ):
         ax.scatter(time, run["y"].to_numpy()[:, 0], s=8, marker=marker, linewidths=0.6, c=color,
                    alpha=0.6, label=name)  # fmt: skip
-    ax.set(xlabel="presentation", ylabel="readout y", ylim=(-1.15, 1.15))
+    ax.set(xlabel="presentation", ylabel="readout y", ylim=(-1.15, 1.6))
     whole_numbers(ax.xaxis)
-    ax.legend(loc="center left")
+    ax.legend(loc="upper center", ncols=2)
     return ax
 
 
 def plot_both_tiles(spiking: xr.Dataset, rate: xr.Dataset, ax: Axes | None = None) -> Axes:
     """Tile centres of both on the points, along the first two coordinates."""
     ax = ax or plt.figure().add_subplot()
-    plane = slice(0, 2 if rate.sizes["coordinate"] > 1 else 1)
 
-    def dots(places: FloatArray, **options: object) -> None:
-        x, y = places[:, plane].T if plane.stop == 2 else (places[:, 0], np.zeros(len(places)))
-        ax.scatter(x, y, **options)  # type: ignore[arg-type]
+    def dots(places: FloatArray, **options: Any) -> None:
+        flat = np.zeros(len(places))  # for points on a line
+        ax.scatter(places[:, 0], places[:, 1] if places.shape[1] > 1 else flat, **options)
 
     dots(rate["points"].to_numpy(), s=3, c="0.8", linewidths=0, label="points")
     for run, name, marker, color in (
