@@ -101,7 +101,10 @@ class LiveNetwork:
             name
             for name, variable in self.variables(groups)
             if not (
-                variable.read_only or name in managed or name.split(".")[1] in computed_by(name)
+                variable.read_only
+                or variable.name.startswith("_")  # Brian2's own, such as who has just fired
+                or name in managed
+                or name.split(".")[1] in computed_by(name)
             )
         ]
 
