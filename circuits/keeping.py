@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
     from circuits.base import Circuit
+    from circuits.circuit import ManifoldCircuit
 
 KIND, ANSWERS = "circuit", "answers"
 """Kinds of files: a circuit, and what one has answered."""
@@ -95,6 +96,15 @@ def require_free(path: Path) -> None:
             f"{shown_path(path)} is there already, does not hold a circuit, and is not written "
             "over: give another name"
         )
+
+
+def load_circuit(path: Any, engine: str = "auto") -> ManifoldCircuit:
+    """The circuit that ``save`` wrote, on any engine of Brian2: a spiking one if it was spiking."""
+    from circuits.circuit import ManifoldCircuit
+    from circuits.spiking.circuit import SpikingCircuit
+
+    spiking = Kept(path).is_spiking
+    return SpikingCircuit.load(path, engine) if spiking else ManifoldCircuit.load(path, engine)
 
 
 class Kept:

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from tqdm import tqdm
 
-from circuits import CircuitParameters, ManifoldCircuit, files
+from circuits import CircuitParameters, ManifoldCircuit, SpikingParameters, files
 from circuits.base import CHUNK, Circuit
 from circuits.dataset import versions
 from circuits.engines import ENGINES, cache, compiler
@@ -46,6 +46,15 @@ RUNTIME_LENGTHS = (2, 12)
 TIMED = ("fused", *(engine for engine in ENGINES if engine != "auto"), *SOLVERS)
 QUICK = tuple(engine for engine in TIMED if engine in LENGTH)
 """Those that do not take Brian2's Python loop."""
+SPIKING: dict[str, SpikingParameters | None] = {
+    "rates": None,
+    "if, N = 1": SpikingParameters(),
+    "if, N = 4": SpikingParameters(cells=4),
+    "escape, N = 1": SpikingParameters(neuron="escape"),
+}
+"""The circuit and its spiking twins, N cells per unit, that are timed side by side."""
+TARGETS = {"if, N = 1": 1.5, "if, N = 4": 5.0}
+"""Milliseconds of CPU time that a presentation of a twin should take at most."""
 
 
 def tile_radius(n_tiles: int) -> float:
@@ -76,16 +85,22 @@ def make_task(n_points: int, n_readouts: int = 1) -> Task:
     return Task(MOONS_LIFT(points), z, True, (), False, lambda done: None)
 
 
-def seconds(circuit: Circuit, advance: Callable[..., Any], n_points: int) -> float:
-    """Wall time of one stream from the circuit's present state, which is left as it is."""
+def seconds(
+    circuit: Circuit,
+    advance: Callable[..., Any],
+    n_points: int,
+    clock: Callable[[], float] = time.perf_counter,
+) -> float:
+    """Time of one stream from the circuit's present state, which is left as it is; wall time unless
+    another clock is given."""
     task = make_task(n_points, circuit.parameters.n_readouts)
     parts = [slice(start, start + CHUNK) for start in range(0, n_points, CHUNK)]
     before = circuit.state
     state = before.copy()
-    started = time.perf_counter()
+    started = clock()
     for part in parts:
         advance(state, replace(task, x=task.x[part], z=task.z[part]))
-    taken = time.perf_counter() - started
+    taken = clock() - started
     circuit.state = before
     return taken
 
@@ -240,6 +255,39 @@ def readout_cost(repeats: int) -> dict[str, float]:
     return {"ratio": medians[72] / medians[1], "one": medians[1], "many": medians[72]}
 
 
+def children_clock() -> float:
+    """CPU seconds, user and system, of all processes that this one has started and that ended."""
+    import resource
+
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def spiking_cost(repeats: int) -> dict[str, Any]:
+    """CPU milliseconds per presentation of the compiled circuit and its spiking twins.
+
+    Timed is the compiled program alone, which is a process of its own, with its start and its
+    files; not what Python does around it. Points are of two moons, and all tiles are in use.
+    """
+    m, k = SIZES[0]
+    parameters, centers = make_case(m, k, steps=default_steps())
+    circuits, takes = {}, {}
+    for name, spiking in SPIKING.items():
+        circuit = make_circuit("cpp_standalone", parameters, MOONS_LIFT, centers, spiking=spiking)
+        seconds(circuit, circuit._advance, 20)  # compile
+        circuits[name], takes[name] = circuit, list[float]()
+    for _ in range(repeats):
+        for name, circuit in circuits.items():
+            used = seconds(circuit, circuit._advance, MOONS, children_clock)
+            takes[name].append(1e3 * used / MOONS)
+    return {
+        "size": f"{m} x {k}",
+        "cpu_ms": {name: statistics.median(each) for name, each in takes.items()},
+        "steps": {name: circuit.n_steps for name, circuit in circuits.items()},
+        "all": takes,
+    }
+
+
 SCALING: dict[str, dict[str, Any]] = {
     "m": {"sizes": (50, 100, 200, 400, 800, 1600), "fixed": "k = 4"},
     "k": {"sizes": (1, 2, 4, 8, 16, 32), "fixed": "m = 200"},
@@ -325,12 +373,14 @@ def run_benchmark(quick: bool, repeats: int) -> dict[str, Any]:
         )
     sizes = SIZES[:2] if quick else SIZES
     engines = QUICK if quick else TIMED
-    total = len(sizes) * (2 + repeats) + 2 + (0 if quick else 18)
+    total = len(sizes) * (2 + repeats) + 3 + (0 if quick else 18)
     results: dict[str, Any] = {"sizes": {}}
     with tqdm(total=total, desc="bench", unit="part") as bar:
         for m, k in sizes:
             results["sizes"][f"{m} x {k}"] = measure_size(m, k, engines, repeats, bar)
         results["readouts"] = readout_cost(repeats)
+        bar.update()
+        results["spiking"] = spiking_cost(repeats)
         bar.update()
         results["second_process"] = second_process()
         bar.update()
@@ -361,6 +411,8 @@ def table(results: dict[str, Any]) -> str:
         lines.append(f"{size:>9} {'cold build':<15} {found['cold_build_s']:9.2f} s")
     if "default_steps" in results:
         lines += [_paces(results), _two_moons(results)]
+    if "spiking" in results:
+        lines += _spiking(results["spiking"])
     readouts, process = results["readouts"], results["second_process"]
     lines.append(f"72 readouts instead of 1 at 200 x 8: {readouts['ratio']:.2f} times the time")
     parts = ", ".join(f"{k} {v:.2f} s" for k, v in process.items() if isinstance(v, float))
@@ -379,6 +431,22 @@ def _paces(results: dict[str, Any]) -> str:
     return (
         f"presentations per second, cpp_standalone, {results['default_steps']} steps each: {paces}"
     )
+
+
+def _spiking(found: dict[str, Any]) -> list[str]:
+    """The spiking twins, a line each, under what was measured."""
+    cost = found["cpu_ms"]
+    lines = [
+        f"{'m x k':>9} {'circuit':<15} {'CPU ms':>9} {'/ rates':>9} per presentation, "
+        "cpp_standalone: the compiled program's CPU time"
+    ]
+    for name, value in cost.items():
+        target = f", target {TARGETS[name]:g} ms" if name in TARGETS else ""
+        lines.append(
+            f"{found['size']:>9} {name:<15} {value:9.3f} {value / cost['rates']:9.1f} "
+            f"{found['steps'][name]} steps{target}"
+        )
+    return lines
 
 
 def _two_moons(results: dict[str, Any]) -> str:

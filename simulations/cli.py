@@ -25,7 +25,7 @@ app = typer.Typer(
 )
 
 Engine = Annotated[str, typer.Option(help="Who computes the circuit; 'list' shows the names.")]
-Seed = Annotated[int, typer.Option(help="Seed of the data.", min=0)]
+Seed = Annotated[int, typer.Option(help="Seed of the data, and of spiking cells.", min=0)]
 FirstSeed = Annotated[int, typer.Option(help="First seed; repeats count up.", min=0)]
 Jobs = Annotated[int, typer.Option(help="Processes to use.", min=1)]
 Scheduler = Annotated[
@@ -101,14 +101,26 @@ def _commands() -> None:
 
 
 @app.command()
-def demo(engine: Engine = "auto", seed: Seed = 0, out: Out = Path("results/demo")) -> None:
+def demo(
+    context: typer.Context,
+    engine: Engine = "auto",
+    seed: Seed = 0,
+    out: Out = Path("results/demo"),
+    spiking: Spiking = False,
+    neuron: Neuron = None,
+    cells: Cells = None,
+    spiking_changes: SpikingChanges = None,
+) -> None:
     """Two moons from two labels: run, compare with the reference, save result and figure.
 
     Example: manifold-circuit demo --seed 3 --out results/demo
+
+    Example: manifold-circuit demo --spiking --cells 4 --out results/spiking
     """
+    firing = _spiking(context, spiking, neuron, cells, spiking_changes)
     from simulations.demo import run_demo
 
-    run_demo(engine, seed, out)
+    run_demo(engine, seed, out, firing)
 
 
 @app.command("list")
@@ -145,6 +157,10 @@ def run(
     data: Data = None,
     label_column: LabelColumn = None,
     class_column: ClassColumn = None,
+    spiking: Spiking = False,
+    neuron: Neuron = None,
+    cells: Cells = None,
+    spiking_changes: SpikingChanges = None,
 ) -> None:
     """Run one experiment, save every run and the merged result, check its claims.
 
@@ -157,6 +173,8 @@ def run(
     Example: manifold-circuit run --data points.csv --set n_tiles=100 --set mu=10
 
     Example: manifold-circuit run --data flowers.csv --label-column species
+
+    Example: manifold-circuit run --data points.csv --spiking --out results/spiking
     """
     if sum(given is not None for given in (experiment, source, data)) != 1:
         raise InputError(
@@ -165,13 +183,19 @@ def run(
     if data is not None:
         from simulations import own_data, sweep
 
-        _refuse(context, "seed repeats jobs scheduler quick", "with --data")
+        _refuse(context, "repeats jobs scheduler quick", "with --data")
+        firing = _spiking(context, spiking, neuron, cells, spiking_changes)
+        if firing is None:
+            _refuse(context, "seed", "with --data")
         stream = own_data.prepare(
             data, sweep.parse_changes(changes or []), label_column, class_column
         )
-        own_data.run_file(data, stream, engine, out)
+        own_data.run_file(data, stream, engine, out, firing, seed)
         return
-    _refuse(context, "label_column class_column", "without --data")
+    _refuse(
+        *(context, "label_column class_column spiking neuron cells spiking_changes"),
+        "without --data",
+    )
     if source is not None:
         _refuse(context, "engine seed repeats changes jobs scheduler quick", "with --from")
         _run_again(source, out)
@@ -249,22 +273,34 @@ def compare(
         ),
     ] = False,
     out: Out = Path("results/compare"),
+    spiking: Spiking = False,
+    neuron: Neuron = None,
+    cells: Cells = None,
+    spiking_changes: SpikingChanges = None,
 ) -> None:
     """Run the circuit and the reference on one stream; print and plot how far they agree.
 
-    The stream is two moons, whose two labels come after 200 presentations, or your own.
+    The stream is two moons, whose two labels come after 200 presentations, or your own. With
+    --spiking the circuit's spiking twin is set beside the circuit and the closed form: with the
+    same frozen weights, and learning from scratch.
 
     Example: manifold-circuit compare --engine cython --points 250
 
     Example: manifold-circuit compare --data points.csv --set n_tiles=20
+
+    Example: manifold-circuit compare --spiking --cells 4 --set-spiking presentation='500 ms'
     """
     from simulations import own_data, sweep
     from simulations.comparison import run_comparison
     from simulations.experiments import two_moons
 
+    firing = _spiking(context, spiking, neuron, cells, spiking_changes)
+    if firing is not None:
+        _refuse(context, "studies", "with --spiking")
     values = sweep.parse_changes(changes or [])
     if data is not None:
-        _refuse(context, "seed", "with --data")
+        if firing is None:
+            _refuse(context, "seed", "with --data")
         stream: own_data.OwnStream | two_moons.Stream = own_data.prepare(
             data, values, label_column, class_column
         )
@@ -273,6 +309,11 @@ def compare(
         stream = two_moons.make_stream(
             two_moons.Settings(), seed, two_moons.TwoMoons.parameters.replace(**values)
         )
+    if firing is not None:
+        from simulations.twins import compare_spiking
+
+        compare_spiking(stream, engine, points, out, firing, seed, data)
+        return
     run_comparison(stream, engine, points, studies, out, data)
 
 

@@ -34,10 +34,7 @@ def run_comparison(
 
     ``source`` is the file the stream is from, if it is from one: it is not written over.
     """
-    all_labels = np.asarray(stream.labels, dtype=float)
-    shown, labels = stream.points[:points], all_labels[:points]
-    if len(shown) < 2:
-        raise InputError(f"a comparison takes two points or more, got {len(shown)}")
+    shown, labels = first_points(stream, points)
     circuit = ManifoldCircuit(stream.parameters, stream.lift, engine)
     files.require_folder(out)
     targets = [out / f"{name}.nc" for name in ("circuit", "reference", "steps")]
@@ -65,7 +62,7 @@ def run_comparison(
         print(f"  {name:<12} {value:.1e}")
     equal = agreement.signs_agree(run, expected)
     print(f"  signs of y   {'all equal' if equal else 'NOT all equal'}")
-    print(labels_seen(labels, all_labels))
+    print(labels_seen(labels, np.asarray(stream.labels, dtype=float)))
     figures = {
         "agreement": agreement.figure_agreement(run, expected),
         "agreement-steps": agreement.figure_agreement(step, expected_step),
@@ -76,6 +73,14 @@ def run_comparison(
     for file in (*saved, *drawn):
         print(f"wrote {file}")
     print(f"'manifold-circuit plot {saved[-1]}' shows the circuit settling")
+
+
+def first_points(stream: OwnStream | Stream, count: int) -> tuple[FloatArray, FloatArray]:
+    """The first points of a stream, with their labels."""
+    shown, labels = stream.points[:count], np.asarray(stream.labels, dtype=float)[:count]
+    if len(shown) < 2:
+        raise InputError(f"a comparison takes two points or more, got {len(shown)}")
+    return shown, labels
 
 
 def _present(

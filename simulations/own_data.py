@@ -21,6 +21,7 @@ from circuits.keeping import KIND
 from circuits.lift import FloatArray, SphereLift, as_labels
 from circuits.measures import accuracy
 from circuits.parameters import CircuitParameters
+from circuits.spiking.parameters import SpikingParameters
 from simulations.experiments import EXPERIMENTS
 from simulations.experiments.experiment import make_circuit
 from simulations.own_files import load_points
@@ -101,9 +102,17 @@ def _kind(path: Path) -> str:
     return f"data {shown_path(path.name)} of folder {folder}"
 
 
-def run_file(path: Path, stream: OwnStream, engine: str, out: Path) -> None:
-    """Present the stream, save the result, and print what happened."""
-    circuit = make_circuit(engine, stream.parameters, stream.lift)
+def run_file(
+    path: Path,
+    stream: OwnStream,
+    engine: str,
+    out: Path,
+    spiking: SpikingParameters | None = None,
+    seed: int = 0,
+) -> None:
+    """Present the stream to a circuit, or to its spiking twin with a seed; save the result, and
+    print what happened."""
+    circuit = make_circuit(engine, stream.parameters, stream.lift, spiking=spiking, seed=seed)
     files.require_folder(out)
     target = target_for(path, out)
     every = snapshot_interval(stream)
@@ -123,10 +132,15 @@ def run_file(path: Path, stream: OwnStream, engine: str, out: Path) -> None:
         print("classes " + ", ".join(f"{k} is {v:+d}" for k, v in stream.mapping.items()))
     used = int((result["recruited"].to_numpy() >= 0).sum())
     print(f"{used} of {p.n_tiles} tiles in use, radius {p.tile_radius:g}, lift {stream.lift}")
-    print(
-        f"{1 - result.attrs['unsettled_share']:.2%} of presentations settled, "
-        f"{1 - result.attrs['uncovered_share']:.2%} covered by a tile"
-    )
+    covered = f"{1 - result.attrs['uncovered_share']:.2%}"
+    if spiking is None:
+        settled = f"{1 - result.attrs['unsettled_share']:.2%} of presentations settled"
+        print(f"{settled}, {covered} covered by a tile")
+    else:
+        from analysis.firing import firing_rates  # imports matplotlib
+
+        print(f"{covered} of presentations covered by a tile")
+        print(firing_rates(result))
     if result.attrs["lost_labels"]:
         print(f"{result.attrs['lost_labels']} labels lost on points that no tile responded to")
     if stream.classes is not None:

@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from circuits import ManifoldCircuit, ReferenceCircuit, files, results
+from circuits import ReferenceCircuit, SpikingCircuit, files, results
 from circuits.base import Circuit
 from circuits.dataset import versions
 from circuits.errors import InputError, listed, shown_path
 from circuits.files import FileError
-from circuits.keeping import ANSWERS, Kept
+from circuits.keeping import ANSWERS, Kept, load_circuit
 from circuits.lift import FloatArray
 from circuits.measures import accuracy
 from simulations.experiments.experiment import SOLVERS, check_engine
@@ -59,14 +59,21 @@ class Trained:
     """Names of the coordinates; empty if they had none."""
 
 
-def load_circuit(path: Path, engine: str) -> Trained:
-    """A circuit from a file, on an engine or on one of the two NumPy solvers."""
+def load_trained(path: Path, engine: str) -> Trained:
+    """A circuit from a file, on an engine or on one of the two NumPy solvers, which have no cells
+    that fire: of a spiking circuit they know the rates alone, and that is said on stderr."""
     if check_engine(engine) in SOLVERS:
         settling: Any = {"reference": "dynamics", "exact": "exact"}[engine]
         circuit: Circuit = ReferenceCircuit.load(path, settling=settling)
     else:
-        circuit = ManifoldCircuit.load(path, engine)
-    attributes = Kept(path).attributes
+        circuit = load_circuit(path, engine)
+    kept = Kept(path)
+    if kept.is_spiking and not isinstance(circuit, SpikingCircuit):
+        print(
+            f"{shown_path(path)} holds a spiking circuit: engine {engine} answers with rates",
+            file=sys.stderr,
+        )
+    attributes = kept.attributes
     try:
         mapping = dict(json.loads(attributes.get("label_mapping", "{}")))
         columns = [str(name) for name in json.loads(attributes.get("columns", "[]"))]
@@ -87,7 +94,7 @@ def answer_file(
 ) -> None:
     """Let a circuit answer to the points of a file, write the answers, and print how it went."""
     target = data.with_name(f"{data.stem}-answers.csv") if out is None else out
-    trained = load_circuit(source, engine)
+    trained = load_trained(source, engine)
     circuit, mapping = trained.circuit, trained.mapping
     content = read_content(data, label_column, class_column)
     for note in content.notes:
@@ -106,9 +113,10 @@ def answer_file(
         results.save(as_dataset(answers).assign_attrs(about), target)
     silent = int((answers.y == 0).sum())
     if silent:
+        weakly = ", or too weakly to be heard" if isinstance(circuit, SpikingCircuit) else ""
         print(
             f"{silent} of {answers.y.size} answers are zero: no tile that a label has reached "
-            "responds there"
+            f"responds there{weakly}"
         )
     if known is not None and known.any():
         share = accuracy(answers.y[known != 0], known[known != 0])

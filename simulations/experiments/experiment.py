@@ -21,7 +21,14 @@ from pydantic import (
     model_validator,
 )
 
-from circuits import CircuitParameters, ManifoldCircuit, ReferenceCircuit, SphereLift
+from circuits import (
+    CircuitParameters,
+    ManifoldCircuit,
+    ReferenceCircuit,
+    SphereLift,
+    SpikingCircuit,
+    SpikingParameters,
+)
 from circuits.base import Circuit
 from circuits.engines import ENGINES
 from circuits.errors import InputError, ParameterError, shown
@@ -49,10 +56,27 @@ def check_engine(engine: str) -> str:
 
 
 def make_circuit(
-    engine: str, parameters: CircuitParameters, lift: SphereLift, tile_centers: Any = None
+    engine: str,
+    parameters: CircuitParameters,
+    lift: SphereLift,
+    tile_centers: Any = None,
+    *,
+    spiking: SpikingParameters | None = None,
+    seed: int = 0,
 ) -> Circuit:
-    """A circuit on Brian2, or one of the two NumPy solvers, by name."""
-    if check_engine(engine) in SOLVERS:
+    """A circuit on Brian2, or one of the two NumPy solvers, by name.
+
+    With ``spiking`` it is the spiking twin, for which there is no solver; ``seed`` is of its cells.
+    """
+    if check_engine(engine) in SOLVERS and spiking is not None:
+        raise InputError(
+            f"engine {engine} has no cells that fire: a spiking circuit takes {', '.join(ENGINES)}"
+        )
+    if spiking is not None:
+        return SpikingCircuit(
+            parameters, lift, engine, spiking=spiking, seed=seed, tile_centers=tile_centers
+        )
+    if engine in SOLVERS:
         settling: Any = {"reference": "dynamics", "exact": "exact"}[engine]
         return ReferenceCircuit(parameters, lift, settling=settling, tile_centers=tile_centers)
     return ManifoldCircuit(parameters, lift, engine, tile_centers=tile_centers)

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
+import subprocess
+import sys
+import time
+
 import numpy as np
 import pytest
 
+from circuits import SpikingParameters
 from simulations import bench
 
 RESULTS = {
@@ -78,3 +84,39 @@ def test_the_pace_is_taken_at_the_default_steps(monkeypatch):
 @pytest.mark.parametrize("size", bench.PEER_SIZES)
 def test_the_peer_is_timed_at_sizes_of_the_benchmark(size):
     assert size in bench.SIZES
+
+
+def test_spiking_twins_stand_beside_the_circuit_with_their_targets():
+    found = {
+        "size": "40 x 4",
+        "cpu_ms": {"rates": 0.01, "if, N = 1": 0.2, "escape, N = 1": 0.305},
+        "steps": {"rates": 80, "if, N = 1": 500, "escape, N = 1": 500},
+    }
+    lines = bench.table(RESULTS | {"spiking": found}).splitlines()
+    assert "   40 x 4 rates               0.010       1.0 80 steps" in lines
+    assert "   40 x 4 if, N = 1           0.200      20.0 500 steps, target 1.5 ms" in lines
+    assert "   40 x 4 escape, N = 1       0.305      30.5 500 steps" in lines
+    assert set(bench.TARGETS) < set(bench.SPIKING)
+    assert "CPU" not in bench.table(RESULTS)
+
+
+def test_the_clock_of_children_is_theirs_alone():
+    burn = "import time\nwhile time.process_time() < 0.3: pass"
+    before = bench.children_clock()
+    while time.process_time() < 0.2:
+        pass
+    assert bench.children_clock() == before
+    subprocess.run([sys.executable, "-c", burn], check=True)
+    assert bench.children_clock() - before >= 0.3
+
+
+def test_a_twin_is_timed_on_the_clock_of_children(monkeypatch):
+    monkeypatch.setattr(bench, "SIZES", ((6, 2),))
+    monkeypatch.setattr(bench, "MOONS", 4)
+    monkeypatch.setattr(bench, "SPIKING", {"rates": None, "if, N = 1": SpikingParameters()})
+    ticks = itertools.count()
+    monkeypatch.setattr(bench, "children_clock", lambda: 0.008 * next(ticks))
+    found = bench.spiking_cost(2)
+    assert found["size"] == "6 x 2"
+    assert found["steps"] == {"rates": bench.default_steps(), "if, N = 1": 500}
+    assert found["cpu_ms"] == pytest.approx({"rates": 2.0, "if, N = 1": 2.0})  # 8 ms for 4 points

@@ -234,10 +234,12 @@ def test_what_is_not_a_result_of_run_is_not_run_again(result, tmp_path):
 
 COMMANDS = {
     "demo": ("demo",),
+    "demo --spiking": ("demo", "--spiking"),
     "run": ("run", "two-moons", "--engine", "exact"),
     "run --data": ("run", "--data", "{folder}/points.csv"),
     "run --from": ("run", "--from", "{folder}/in/a.nc"),
     "compare": ("compare", "--points", "20"),
+    "compare --spiking": ("compare", "--spiking"),
     "compare --data": ("compare", "--data", "{folder}/points.csv"),
     "plot": ("plot", "{folder}/in/a.nc"),
     "report": ("report", "{folder}/in"),

@@ -1,0 +1,274 @@
+"""Commands with the spiking twin: what they print and save, and what they refuse."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+
+import numpy as np
+import pytest
+
+from circuits import (
+    CircuitParameters,
+    ManifoldCircuit,
+    ReferenceCircuit,
+    SphereLift,
+    SpikingCircuit,
+    SpikingParameters,
+    results,
+)
+from circuits.errors import InputError
+from circuits.files import FileError
+from circuits.keeping import load_circuit
+from simulations.changes import parse_changes, spiking_parameters
+from simulations.experiments import two_moons
+from simulations.experiments.experiment import make_circuit
+from tests.simulations.test_cli import examples, run
+
+LIFT = SphereLift((0.0, 0.0), 3.0)
+SHORT = {"presentation": "40 ms", "window": "20 ms", "readout_cells": 3}
+"""Presentations that take little time and show little."""
+QUICK = [word for key, value in SHORT.items() for word in ("--set-spiking", f"{key}={value}")]
+QUICK += ["--engine", "numpy"]
+POINTS = np.random.default_rng(0).uniform(-1, 1, (16, 2)).round(3)
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    """A folder with points, of which every fourth has a label."""
+    monkeypatch.chdir(tmp_path)
+    labels = np.zeros(16)
+    labels[3::4] = (1, -1, 1, -1)
+    rows = np.column_stack([POINTS, labels])
+    np.savetxt("points.csv", rows, delimiter=",", header="x,y,label", comments="")
+    return tmp_path
+
+
+def done(*arguments):
+    result = run(*arguments)
+    assert result.returncode == 0, result.stderr
+    return result
+
+
+def values_of(text):
+    """Names and values of the rows of a table."""
+    rows = re.findall(r"^  (\S.{24,}?) +((?:\S+ *)+)$", text, flags=re.MULTILINE)
+    return {name.strip(): cells.split() for name, cells in rows if "  " not in name.strip()}
+
+
+def twin(engine="numpy", seed=0, **changes):
+    """A small spiking circuit that has learned a little."""
+    parameters = CircuitParameters(n_tiles=4, n_interneurons=2, tile_radius=0.9, mu=5.0)
+    spiking = SpikingParameters(**SHORT | changes)
+    circuit = SpikingCircuit(parameters, LIFT, engine, spiking=spiking, seed=seed)
+    circuit.run(POINTS[:6], np.sign(POINTS[:6, 0]))
+    return circuit
+
+
+# --- compare -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("gain", ["control", 3.0])
+def test_compare_says_what_its_results_hold(here, gain):
+    small = ("--set", "n_tiles=5", "--set", "n_interneurons=2", "--set", f"gain={gain}")
+    options = (*small, "--cells", 2, *QUICK, "--out", "out")
+    text = done("compare", "--spiking", "--data", "points.csv", "--seed", 3, *options).stdout
+    assert "if cells, 2 per tile and interneuron, with noise, 40 ms per point, engine nu" in text
+    assert "4 of 16 presentations had a label" in text
+    names = ("spiking", "rate", "closed-form", "frozen")
+    spiking, rate, exact, frozen = (results.load(here / "out" / f"{name}.nc") for name in names)
+    assert (here / "out" / "spiking.png").stat().st_size > 20_000
+    assert spiking.attrs["spiking_seed"] == 3
+    assert json.loads(spiking.attrs["spiking"])["cells"] == 2
+    assert "spiking" not in rate.attrs
+    assert exact.attrs["engine"] == "exact"
+
+    # The weights that all three were given are those that the closed form ends with.
+    lift = SphereLift(**json.loads(exact.attrs["lift"]))
+    a = exact["W"].values @ lift(POINTS).T - math.sqrt(exact.attrs["alpha"]) * exact[
+        "b"
+    ].values.reshape(-1, 1)
+    drive = np.maximum(a, 0).T
+    size = np.linalg.norm(drive, axis=1)
+    covered = size > 0
+    assert f"frozen: {covered.sum()} of 16 covered" in text
+    h = drive[covered] / size[covered, None]
+    assert np.abs(frozen["h"].values[covered] - h).max() < 1e-12
+    gains = 2 / size[covered] if gain == "control" else gain
+    expected = size[covered] * gains - 0.5
+    assert np.abs(frozen["u_power_expected"].values[covered] - expected).max() < 1e-12
+    u = frozen["inhibitory_hz"].values[covered] / 85
+    assert u.shape[1] == 4
+
+    found = values_of(text)
+    own = frozen["h_spiking"].values[covered]
+    assert float(found["mean |h - closed form|"][0]) == pytest.approx(
+        np.linalg.norm(own - h, axis=1).mean(), abs=1e-4
+    )
+    assert float(found["mean sum of u^2/N, cells"][0]) == pytest.approx(
+        (u**2).sum(axis=1).mean() / 2, abs=1e-4
+    )
+    assert found["mean sum of u^2/N, cells"][1] == "-"
+    assert float(found["mean sum of u^2/N, cells"][2]) == pytest.approx(expected.mean(), abs=1e-4)
+    assert found["tiles in use"] == [
+        str((r["recruited"].values >= 0).sum()) for r in (spiking, rate, exact)
+    ]
+    assert found["signs of y as rate circuit"][1] == "100.00%"
+    top = frozen["excitatory_hz"].values.max()
+    assert float(found["E cells at most, Hz"][0]) == pytest.approx(top, abs=0.05)
+
+
+def test_what_was_saved_before_is_written_over_and_other_things_are_not(here):
+    options = ("--data", "points.csv", "--points", 3, "--set", "n_tiles=3", *QUICK, "--out", ".")
+    for _ in range(2):
+        done("compare", "--spiking", *options)
+    results.save(results.load(here / "frozen.nc").assign_attrs(kind="mine"), here / "frozen.nc")
+    refused = run("compare", "--spiking", *options)
+    assert refused.returncode == 2
+    assert "another kind of result (mine, not compare)" in refused.stderr
+
+
+# --- run, predict, demo ------------------------------------------------------------------------
+
+
+def test_a_spiking_circuit_from_a_file_to_its_answers(here):
+    options = ("--set", "n_tiles=5", "--neuron", "escape", "--seed", 7, *QUICK, "--out", "out")
+    text = done("run", "--data", "points.csv", "--spiking", *options).stdout
+    assert "excitatory cells that respond fire at " in text
+    assert "settled" not in text  # nothing stands still among spikes
+    kept = SpikingCircuit.load("out/points-circuit.nc", "numpy")
+    assert (kept.spiking.neuron, kept.seed) == ("escape", 7)
+    assert "spiking" in results.load(here / "out" / "points.nc").attrs
+    np.save("new.npy", POINTS[:5])
+    answered = done("predict", "out/points-circuit.nc", "--data", "new.npy", "--engine", "numpy")
+    _, *rows = (here / "new-answers.csv").read_text().splitlines()
+    y = kept.predict(POINTS[:5])[:, 0]
+    assert [float(row) for row in rows] == y.tolist()
+    assert ("or too weakly to be heard" in answered.stdout) == bool((y == 0).any())
+    assert "with rates" not in answered.stderr
+
+
+def test_a_solver_that_has_no_spikes_says_so(here):
+    twin().save("c.nc")
+    np.save("new.npy", POINTS[:5])
+    said = done("predict", "c.nc", "--data", "new.npy", "--engine", "exact").stderr
+    assert "c.nc holds a spiking circuit: engine exact answers with rates\n" in said
+    expected = ReferenceCircuit.load("c.nc", settling="exact").predict(POINTS[:5])[:, 0]
+    _, *rows = (here / "new-answers.csv").read_text().splitlines()
+    assert [float(row) for row in rows] == expected.tolist()
+
+
+def test_a_circuit_is_loaded_as_what_it_was(here):
+    circuit = twin(neuron="escape", seed=5)
+    assert set(circuit.state.extra) == {"cells.W", "cells.b", "cells.w"}
+    circuit.save("spiking.nc")
+    found = load_circuit("spiking.nc", "numpy")
+    assert type(found) is SpikingCircuit
+    assert (found.spiking, found.seed) == (circuit.spiking, 5)
+    assert (found.predict(POINTS[:3]) == circuit.predict(POINTS[:3])).all()
+    rate = ManifoldCircuit(circuit.parameters, LIFT, "numpy")
+    rate.state = circuit.state
+    rate.save("rate.nc")
+    assert type(load_circuit("rate.nc", "numpy")) is ManifoldCircuit
+    with pytest.raises(FileError, match=r"points\.csv is not a result"):
+        load_circuit("points.csv", "numpy")
+
+
+def test_the_demo_with_spikes(here, monkeypatch):
+    real = two_moons.make_stream
+    short = two_moons.Settings(n_points=20, label_after=4)
+    small = CircuitParameters(n_tiles=6, n_interneurons=2)
+    monkeypatch.setattr(two_moons, "make_stream", lambda _, seed: real(short, seed, small))
+    text = done("demo", "--spiking", "--seed", 2, *QUICK, "--out", "out").stdout
+    values = {line[:21].strip(): line[21:] for line in text.splitlines()}
+    assert re.fullmatch(r"\d+\.\d\d% as the NumPy reference of rates", values["predicted signs"])
+    assert values["firing"].startswith("excitatory cells that respond fire at ")
+    assert "largest difference" not in values
+    assert load_circuit("out/two-moons-circuit.nc", "numpy").seed == 2
+    saved = results.load(here / "out" / "two-moons.nc")
+    assert json.loads(saved.attrs["spiking"])["presentation"] == "40 ms"
+
+
+# --- options -----------------------------------------------------------------------------------
+
+
+def test_examples_with_spikes_are_understood(here, monkeypatch):
+    """What they do is tested above, at a smaller size."""
+    from simulations import demo, own_data, twins
+
+    calls = []
+    for module, name in ((demo, "run_demo"), (own_data, "run_file"), (twins, "compare_spiking")):
+        monkeypatch.setattr(module, name, lambda *given: calls.append(given))
+    for command in ("demo", "run", "compare"):
+        [example] = [words for words in examples(command) if "--spiking" in words]
+        done(*example)
+    (*_, first), (*_, second, seed), (_, _, points, _, third, _, _) = calls
+    assert first == SpikingParameters(cells=4)
+    assert (second, seed) == (SpikingParameters(), 0)
+    assert (third, points) == (SpikingParameters(cells=4, presentation="500 ms"), 500)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        *(
+            ((command, *data, *option), f"{option[0]} does nothing without --spiking")
+            for command, data in (
+                *(("demo", ()), ("compare", ())),
+                *(("run", ("--data", "points.csv")), ("compare", ("--data", "points.csv"))),
+            )
+            for option in (("--neuron", "if"), ("--cells", 2), ("--set-spiking", "slope=3"))
+        ),
+        (("run", "two-moons", "--spiking"), "--spiking does nothing without --data"),
+        (("run", "two-moons", "--cells", 2), "--cells does nothing without --data"),
+        (("run", "--from", "x.nc", "--spiking"), "--spiking does nothing without --data"),
+        (("compare", "--spiking", "--studies"), "--studies does nothing with --spiking"),
+        (("compare", "--spiking", "--neuron", "lif"), "neuron must be 'if' or 'escape', got 'lif'"),
+        (("compare", "--spiking", "--cells", 0), "--cells"),
+        (("demo", "--spiking", "--set-spiking", "colour=red"), "no parameter 'colour'"),
+        (("demo", "--spiking", "--set-spiking", "dt"), "--set-spiking takes key=value, got 'dt'"),
+        (
+            ("demo", "--spiking", "--cells", 2, "--set-spiking", "cells=3"),
+            "--cells is what --set-spiking cells sets: leave one out",
+        ),
+        (("demo", "--spiking", "--set-spiking", "window=1 s"), "window must not exceed"),
+        (
+            ("run", "--data", "points.csv", "--spiking", "--engine", "exact"),
+            "engine exact has no cells that fire: a spiking circuit takes auto, cpp",
+        ),
+        (("compare", "--spiking", "--engine", "exact"), "no engine 'exact'"),
+        (("compare", "--spiking", "--engine", "gpu"), "no engine 'gpu'"),
+        (("compare", "--spiking", "--data", "nowhere.csv"), "no file nowhere.csv"),
+        (("compare", "--spiking", "--set", "reset=false"), "reset must be True"),
+    ],
+)
+def test_bad_input_is_one_sentence_and_writes_nothing(here, arguments, words):
+    before = sorted(here.rglob("*"))
+    refused = run(*arguments)
+    assert refused.returncode == 2, refused.stdout
+    assert words in refused.stderr
+    assert "Traceback" not in refused.stderr
+    assert sorted(here.rglob("*")) == before
+
+
+def test_spiking_parameters_from_options():
+    given = ["presentation=500 ms", "slope=3", "noise=0.5"]
+    assert spiking_parameters("escape", 3, given) == SpikingParameters(
+        neuron="escape", cells=3, presentation="500 ms", slope=3, noise=0.5
+    )
+    assert spiking_parameters(None, None, []) == SpikingParameters()
+    for words in (["slope=1", "slope=2"], ["slope=" + "[" * 50_000], ["slope=" + "1" * 500]):
+        with pytest.raises(InputError, match=r"^--set-spiking "):
+            spiking_parameters(None, None, words)
+        with pytest.raises(InputError, match=r"^--set "):
+            parse_changes(words)
+
+
+def test_a_circuit_by_name_with_spikes():
+    parameters = CircuitParameters(n_tiles=4)
+    spiking = SpikingParameters(cells=2)
+    circuit = make_circuit("numpy", parameters, LIFT, POINTS[:4], spiking=spiking, seed=3)
+    assert type(circuit) is SpikingCircuit
+    assert (circuit.spiking, circuit.seed) == (spiking, 3)
+    assert (circuit.state.recruited >= 0).all()
