@@ -20,6 +20,10 @@ SUPERVISION = (
 STREAM = ("online_error", "offline_error", "offline_origin_error")
 SPIKES = tuple(f"excitatory_spike_{name}" for name in ("cell", "presentation", "step"))
 """Of a run that recorded spikes; other cells may have none."""
+TWIN = (
+    *("error", "direction_error", "escape_direction_error", "escape_bound", "accuracy"),
+    *("rate_accuracy", "plain_accuracy", "board_error", "rate_board_error"),
+)
 SNAPSHOTS = ("W_snapshots", "b_snapshots", "w_snapshots", "snapshot_presentation")
 
 LINEAR_FEATURES = ("raw", "lifted", "random", "placed", "tiles", "permuted")
@@ -73,6 +77,15 @@ DIMENSIONS: dict[str, tuple[tuple[str, ...], ...]] = {
     "tile_place": (("tile", "side"),),
     "printed_error": (("stream", "mu", "time"),),
     "constant_error": (("stream", "mu", "time"),),
+    "error": (("regular",),),
+    "direction_error": (("regular",),),
+    "escape_direction_error": (("escape",),),
+    "escape_bound": (("escape",),),
+    "accuracy": ((),),
+    "rate_accuracy": ((),),
+    "plain_accuracy": (("V_rule",),),
+    "board_error": (("mu",),),
+    "rate_board_error": (("mu",),),
     "change_at": ((),),
     "decided_at": ((),),
 }

@@ -21,6 +21,7 @@ from analysis.holdings import (
     STREAM,
     SUPERVISION,
     TRACES,
+    TWIN,
     damage,
     is_spiking,
     lacking,
@@ -203,6 +204,24 @@ KINDS = {
             "and without the change. Horizontal dotted line: guessing."
         ),
         of_first="Thin lines",
+    ),
+    "twin": Kind(
+        "The spiking twin beside the rate circuit",
+        "figures.twin:figure",
+        (TWIN,),
+        merged=True,
+        experiments=("spiking-twin",),
+        panels=(
+            "Top, frozen weights: how far rates counted from spikes lie from the closed form. "
+            "Left: error of their direction by the number of escape cells per unit, with the bound "
+            "for counts of independent spikes, and of integrate-and-fire cells (mean and standard "
+            "deviation over the reported repeats). Right: error of integrate-and-fire cells in "
+            "every repeat, and its mean. Bottom left: accuracy on two moons, learned from scratch "
+            "by spikes, by the rate circuit and, right of the line, by spikes in a circuit with a "
+            "fixed gain, where only inhibition can normalise rates, with V learned, frozen where "
+            "it starts, and fading. Bottom right: error on the unlabelled points of a chessboard "
+            "by gain (mean and standard deviation)."
+        ),
     ),
     "supervision": Kind(
         "Semi- against fully supervised on chessboards",

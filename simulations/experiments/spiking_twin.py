@@ -10,6 +10,7 @@ import xarray as xr
 from pydantic import Field
 from scipy.spatial.distance import cdist
 
+from analysis.spiking.measures import poisson_bound, rate_errors
 from circuits import (
     CircuitParameters,
     ReferenceCircuit,
@@ -476,21 +477,20 @@ def compared(
 ) -> Frozen:
     """Rates of spikes beside those of the closed form, for the points that tiles respond to."""
     own = run["h"].to_numpy()
-    norm = np.linalg.norm(own, axis=1)
-    direction = np.divide(own, norm[:, None], out=np.zeros_like(own), where=norm[:, None] > 0)
+    errors, directions = rate_errors(own, h)
     u = run["inhibitory_hz"].to_numpy() / spiking.rate_u_
     power = (u**2).sum(axis=1).mean() / spiking.cells
     strength = spiking.strength  # what gain control makes of every drive
-    bound = np.sqrt(h.sum(axis=1) / (spiking.cells * spiking.rate_h_ * spiking.window_))
+    bound = poisson_bound(h.sum(axis=1), spiking.cells, spiking.rate_h_, spiking.window_)
     return Frozen(
-        error=float(np.linalg.norm(own - h, axis=1).mean()),
-        direction_error=float(np.linalg.norm(direction - h, axis=1).mean()),
+        error=float(errors.mean()),
+        direction_error=float(directions.mean()),
         correlation=float(np.corrcoef(own.ravel(), h.ravel())[0, 1]),
-        norm=float(norm.mean()),
+        norm=float(np.linalg.norm(own, axis=1).mean()),
         inhibition=float(power / (strength - 1 / spiking.slope)),
         inhibition_without=float(power / strength),
         bound=float(bound.mean()),
-        error_at_rest=float(np.linalg.norm(at_rest - h, axis=1).mean()),
+        error_at_rest=float(rate_errors(at_rest, h)[0].mean()),
     )
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from matplotlib.colors import to_rgba
 
-from analysis.figures import change, linear, similarity
+from analysis.figures import change, linear, similarity, twin
 from analysis.holdings import LINEAR_FEATURES, damage, lacking
 from analysis.kinds import KINDS
 from analysis.style import LOWER, UPPER
@@ -17,6 +17,7 @@ from tests.analysis.drawing import hidden_by_legends, holds, laid_out, offsets, 
 from tests.simulations.small import simulate
 
 NAMES = {"objective": "tiling-objective", "linear": "linear-tiles", "change": "label-change"}
+NAMES |= {"twin": "spiking-twin"}
 
 
 @pytest.fixture(scope="module")
@@ -161,3 +162,28 @@ def test_gains_are_compared_in_the_window_that_decides(merged):
     ]
     np.testing.assert_allclose(found, expected)
     assert [text.get_text() for text in ax.get_xticklabels()] == ["1", "10"]
+
+
+def test_the_twins_errors_and_accuracies_are_those_of_the_reported_repeats(merged):
+    result = merged["twin"]
+    own = result.isel(repeat=slice(2))
+    escape = twin.plot_escape(result)
+    lines = [container.lines[0] for container in escape.containers]
+    np.testing.assert_allclose(
+        lines[0].get_ydata(), own["escape_direction_error"].mean("repeat").values
+    )
+    regular = own["direction_error"].sel(regular=["one cell", "four cells"]).mean("repeat")
+    np.testing.assert_allclose(lines[1].get_ydata(), regular.values)
+    assert list(lines[1].get_xdata()) == [1, 4]
+    strips = twin.plot_moons(result)
+    heights = [line.get_ydata() for line in strips.lines if line.get_marker() == "o"]
+    expected = [own["accuracy"], own["rate_accuracy"]]
+    expected += [own["plain_accuracy"].sel(V_rule=rule) for rule in ("spikes", "freeze", "fade")]
+    np.testing.assert_array_equal(heights, expected)
+    errors = twin.plot_regular(result)
+    heights = [line.get_ydata() for line in errors.lines if line.get_marker() == "o"]
+    np.testing.assert_array_equal(heights, own["error"].transpose("regular", "repeat"))
+    board = twin.plot_board(result)
+    for container, name in zip(board.containers, ("board_error", "rate_board_error"), strict=True):
+        np.testing.assert_allclose(container.lines[0].get_ydata(), own[name].mean("repeat").values)
+    plt.close("all")
