@@ -278,32 +278,32 @@ KINDS = {
     ),
     "spikes": Kind(
         "Spikes of one presentation",
-        "spiking:figure_spikes",
+        "firing:figure_spikes",
         ((*SPIKES, "W", "points"),),
     ),
     "spikes-along": Kind(
         "Spikes of the tiles along the manifold",
-        "spiking:figure_spikes_along",
+        "firing:figure_spikes_along",
         ((*SPIKES, "W", "points"),),
     ),
     "spike-rates": Kind(
         "Rates counted from spikes, and the closed form",
-        "spiking:figure_counted_rates",
+        "firing:figure_counted_rates",
         (("h", "gain", *SNAPSHOTS),),
     ),
     "firing-rates": Kind(
         "Firing rates of excitatory and inhibitory cells",
-        "spiking:figure_firing_rates",
+        "firing:figure_firing_rates",
         (("h", "excitatory_hz", "inhibitory_hz"),),
     ),
     "spike-intervals": Kind(
         "Intervals between spikes, and how much they vary",
-        "spiking:figure_intervals",
+        "firing:figure_intervals",
         (SPIKES,),
     ),
     "lateral": Kind(
         "V of spiking cells over a presentation, with the closed form",
-        "spiking:figure_lateral",
+        "firing:figure_lateral",
         (("V_trace", "h", "gain"),),
     ),
 }

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from analysis.firing.common import UNITS, cells_per_unit
+from analysis.firing.spikes import Spikes, row_cells, rows_of
 from analysis.page.reading import Result
-from analysis.spiking.common import UNITS, cells_per_unit
-from analysis.spiking.measures import Spikes, row_cells, rows_of
 from analysis.theory import spiking_of
 from circuits import results
 from circuits.selection import first_repeat
@@ -28,7 +28,7 @@ def has_spikes(result: Result) -> bool:
 def spikes_data(result: Result) -> dict[str, Any]:
     """Steps and rows of the spikes of every presentation shown, group by group from the top.
 
-    Rows are those of the plots (`analysis.spiking.row_cells`), counted from the bottom.
+    Rows are those of the plots (`analysis.firing.row_cells`), counted from the bottom.
     """
     with results.opened(result.path) as stored:
         run = first_repeat(stored).drop_vars(_not_needed(stored)).load()

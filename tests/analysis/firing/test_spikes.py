@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from analysis import spiking as pictures
-from analysis.spiking import measures
+from analysis import firing as pictures
+from analysis.firing import spikes
 from analysis.theory import spiking_of
 from circuits.errors import InputError
 from tests.analysis.spikes import made, with_spikes
@@ -102,9 +102,9 @@ def test_rows_are_tiles_along_the_manifold_and_their_cells_together():
     bare = run.drop_vars("position")
     assert pictures.row_cells(bare, "excitatory").tolist() == [2, 3, 4, 5, 0, 1]
     assert pictures.row_cells(run, "inhibitory").tolist() == [0, 1, 2, 3]
-    assert measures.rows_of(run, "excitatory", np.array([5, 0, 3])).tolist() == [3, 0, 5]
+    assert spikes.rows_of(run, "excitatory", np.array([5, 0, 3])).tolist() == [3, 0, 5]
     with pytest.raises(InputError, match="never in use"):
-        measures.rows_of(run, "excitatory", np.array([6]))
+        spikes.rows_of(run, "excitatory", np.array([6]))
     with pytest.raises(InputError, match="says cells=2 and holds 7"):
         pictures.row_cells(run.isel(excitatory_cell=slice(7)), "excitatory")
 

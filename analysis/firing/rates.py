@@ -11,9 +11,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
+from analysis.firing.common import color_of
+from analysis.firing.spikes import closed_forms, poisson_bound, rate_errors
 from analysis.holdings import require
-from analysis.spiking.common import color_of
-from analysis.spiking.measures import closed_forms, poisson_bound, rate_errors
 from analysis.style import LABEL, figure_style, palette
 from analysis.theory import spiking_of
 from circuits.errors import InputError

@@ -10,8 +10,8 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from analysis.spiking.common import color_of
-from analysis.spiking.measures import (
+from analysis.firing.common import color_of
+from analysis.firing.spikes import (
     LEAST_INTERVALS,
     coefficients_of_variation,
     window_intervals,

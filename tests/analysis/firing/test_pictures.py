@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from matplotlib.collections import LineCollection
 
-from analysis import spiking as pictures
+from analysis import firing as pictures
 from circuits.errors import InputError
 from tests.analysis.drawing import hidden_by_legends, laid_out, lines, text_on_text
 from tests.analysis.spikes import made, with_spikes
@@ -131,7 +131,7 @@ def test_presentations_stand_along_the_manifold():
 
 
 def test_of_many_presentations_some_are_shown(monkeypatch):
-    monkeypatch.setattr("analysis.spiking.rasters.SHOWN_ALONG", 2)
+    monkeypatch.setattr("analysis.firing.rasters.SHOWN_ALONG", 2)
     ax = pictures.plot_spikes_along(made(spikes={"excitatory": [(0, 0, 1), (0, 3, 1)]}))
     assert "among 2 presentations" in ax.get_xlabel()
     assert len(ticks(ax)) == 1  # the later half

@@ -4,14 +4,26 @@ that spikes are counted as lie from the closed form. Everything is drawn from a 
 Presentations are asked for by their place in the result, as in `analysis.dynamics`.
 """
 
-from analysis.spiking.errors import (
+from analysis.firing.deviations import (
     figure_errors,
     plot_error_by_cells,
     plot_error_by_duration,
 )
-from analysis.spiking.intervals import figure_intervals, plot_intervals, plot_variation
-from analysis.spiking.lateral import figure_lateral, plot_lateral
-from analysis.spiking.measures import (
+from analysis.firing.intervals import figure_intervals, plot_intervals, plot_variation
+from analysis.firing.lateral import figure_lateral, plot_lateral
+from analysis.firing.rasters import (
+    figure_spikes,
+    figure_spikes_along,
+    plot_spikes,
+    plot_spikes_along,
+)
+from analysis.firing.rates import (
+    figure_counted_rates,
+    figure_firing_rates,
+    plot_counted_rates,
+    plot_firing_rates,
+)
+from analysis.firing.spikes import (
     Spikes,
     closed_forms,
     coefficients_of_variation,
@@ -21,18 +33,6 @@ from analysis.spiking.measures import (
     row_cells,
     spiking_target,
     window_intervals,
-)
-from analysis.spiking.rasters import (
-    figure_spikes,
-    figure_spikes_along,
-    plot_spikes,
-    plot_spikes_along,
-)
-from analysis.spiking.rates import (
-    figure_counted_rates,
-    figure_firing_rates,
-    plot_counted_rates,
-    plot_firing_rates,
 )
 
 __all__ = [

@@ -14,9 +14,9 @@ from matplotlib.patches import Patch
 from numpy.typing import NDArray
 
 from analysis.dynamics.common import check_presentation, chosen_presentations, number_of
+from analysis.firing.common import UNITS, WINDOW, cells_per_unit, color_of
+from analysis.firing.spikes import Spikes, row_cells, rows_of
 from analysis.recruiting import are_recruited, in_words
-from analysis.spiking.common import UNITS, WINDOW, cells_per_unit, color_of
-from analysis.spiking.measures import Spikes, row_cells, rows_of
 from analysis.style import figure_style, whole_numbers
 from analysis.theory import spiking_of
 from circuits.errors import InputError

@@ -16,10 +16,10 @@ from analysis.dynamics.common import (
     step_times,
 )
 from analysis.dynamics.settling import loudest
+from analysis.firing.common import WINDOW
+from analysis.firing.spikes import spiking_target
 from analysis.holdings import require
 from analysis.recruiting import in_use_at
-from analysis.spiking.common import WINDOW
-from analysis.spiking.measures import spiking_target
 from analysis.style import GREY, figure_style, legend_beside, palette
 from analysis.theory import spiking_of
 from circuits.errors import InputError
