@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
-from analysis.spiking.errors import plot_error_by_cells
+from analysis.firing.deviations import plot_error_by_cells
 from analysis.style import GREY, LABEL, figure_style, palette
 from circuits.lift import FloatArray
 from circuits.selection import reported, with_repeats

@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 import numpy as np
 import xarray as xr
 from pydantic import Field
-from scipy.spatial.distance import cdist
 
-from analysis.spiking.measures import poisson_bound, rate_errors
+from analysis.firing.spikes import poisson_bound, rate_errors
+from analysis.twins import likeness, nearest, tile_distance
 from circuits import (
     CircuitParameters,
     ReferenceCircuit,
@@ -422,18 +422,13 @@ def learn(
         "frozen_V_accuracy": moons.accuracies(frozen["y"].to_numpy(), stream)[0],
         "plain_accuracy": ("V_rule", plain),
         "spikes_before_labels": spikes,
-        "tile_distance": nearest(tile_centers(run)[started >= 0], centers),
+        "tile_distance": tile_distance(run, rates),
         "start_distance": nearest(stream.points[started[started >= 0]], centers),
         "mean_hz": excitatory[excitatory > 0].mean(),
         "most_hz": excitatory.max(),
         "frozen_V_hz": frozen_hz[frozen_hz > 0].mean(),
         "inhibitory_hz": np.quantile(inhibitory, 0.99),
     }
-
-
-def nearest(points: FloatArray, others: FloatArray) -> float:
-    """Mean distance of points to the nearest of others."""
-    return float(cdist(points, others).min(axis=1).mean())
 
 
 @dataclass(frozen=True)
@@ -476,17 +471,16 @@ def compared(
     run: xr.Dataset, h: FloatArray, at_rest: FloatArray, spiking: SpikingParameters
 ) -> Frozen:
     """Rates of spikes beside those of the closed form, for the points that tiles respond to."""
-    own = run["h"].to_numpy()
-    errors, directions = rate_errors(own, h)
+    own = likeness(run["h"], h)
     u = run["inhibitory_hz"].to_numpy() / spiking.rate_u_
     power = (u**2).sum(axis=1).mean() / spiking.cells
     strength = spiking.strength  # what gain control makes of every drive
     bound = poisson_bound(h.sum(axis=1), spiking.cells, spiking.rate_h_, spiking.window_)
     return Frozen(
-        error=float(errors.mean()),
-        direction_error=float(directions.mean()),
-        correlation=float(np.corrcoef(own.ravel(), h.ravel())[0, 1]),
-        norm=float(np.linalg.norm(own, axis=1).mean()),
+        error=own.difference,
+        direction_error=own.direction,
+        correlation=own.correlation,
+        norm=own.norm,
         inhibition=float(power / (strength - 1 / spiking.slope)),
         inhibition_without=float(power / strength),
         bound=float(bound.mean()),

@@ -12,6 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
+from analysis.firing.spikes import rate_errors
 from analysis.style import LABEL, figure_style, palette, whole_numbers
 from analysis.theory import values_of
 from circuits.errors import InputError
@@ -47,14 +48,13 @@ def likeness(h: ArrayLike, other: ArrayLike) -> Likeness:
         return Likeness(*[float("nan")] * 4)
     found, wanted = found[there], wanted[there]
     wanted = wanted / _norms(wanted)[:, None]
-    norm = _norms(found)
-    unit = found / np.where(norm > 0, norm, 1.0)[:, None]
+    errors, directions = rate_errors(found, wanted)
     varied = min(float(np.ptp(found)), float(np.ptp(wanted))) > 0
     return Likeness(
-        float(_norms(found - wanted).mean()),
+        float(errors.mean()),
         float(np.corrcoef(found.ravel(), wanted.ravel())[0, 1]) if varied else float("nan"),
-        float(_norms(unit - wanted).mean()),
-        float(norm.mean()),
+        float(directions.mean()),
+        float(_norms(found).mean()),
     )
 
 
@@ -75,7 +75,12 @@ def tile_distance(run: xr.Dataset, other: xr.Dataset) -> float:
     ours, theirs = (tile_centers(r)[r["recruited"].to_numpy() >= 0] for r in (run, other))
     if not len(ours) or not len(theirs):
         return float("nan")
-    apart = np.linalg.norm(ours[:, None] - theirs[None], axis=2)
+    return nearest(ours, theirs)
+
+
+def nearest(points: FloatArray, others: FloatArray) -> float:
+    """Mean distance from points (T, d) to the nearest of others."""
+    apart = np.linalg.norm(points[:, None] - others[None], axis=2)
     return float(apart.min(axis=1).mean())
 
 
