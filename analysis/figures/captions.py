@@ -17,7 +17,8 @@ def caption_of(name: str, results: Sequence[xr.Dataset]) -> str:
     """What a figure shows, with parameters, seeds, repeats, engine and code revision."""
     kind = FIGURES[name]
     seeds = selection.seeds_of(results[0])
-    shown = f"{kind.of_first}: seed {seeds[0] if seeds else 'unknown'}."
+    of_one = f"{kind.of_first}: seed {seeds[0] if seeds else 'unknown'}."
+    shown = of_one if kind.of_first else "All reported repeats are shown."
     parts = [f"{kind.title}. {kind.panels} {shown}"]
     parts += [_provenance(result) for result in results]
     if name == "fig3":

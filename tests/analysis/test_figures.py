@@ -23,6 +23,7 @@ from circuits.files import FileError
 from simulations.experiments import get_experiment
 from simulations.sweep import run_experiment
 from tests.analysis.drawing import hidden_by_legends, laid_out, offsets, text_on_text
+from tests.simulations.small import TINY
 
 SMALL = {
     "tiling-arcs": {"n_points": 200, "n_tiles": 12},
@@ -63,6 +64,7 @@ SMALL = {
         "n_tiles": 30,
         "mu_grid": (1, 10),
     },
+    "spiking-twin": TINY["spiking-twin"] | {"n_tiles": 40},
 }
 SEEDS = [0, 1]
 CHOOSING = [10_000, 10_001]
