@@ -84,7 +84,7 @@ def _agreement(run: xr.Dataset, expected: xr.Dataset) -> str:
 
 def _firing(run: xr.Dataset, expected: xr.Dataset) -> str:
     """How a spiking circuit went, beside the rates of the reference."""
-    from analysis.twins import firing_rates, same_signs
+    from analysis.likeness import firing_rates, same_signs
 
     return (
         f"presentations        {_covered(run)}\n"

@@ -137,7 +137,7 @@ def run_file(
         settled = f"{1 - result.attrs['unsettled_share']:.2%} of presentations settled"
         print(f"{settled}, {covered} covered by a tile")
     else:
-        from analysis.twins import firing_rates  # imports matplotlib
+        from analysis.likeness import firing_rates  # imports matplotlib
 
         print(f"{covered} of presentations covered by a tile")
         print(firing_rates(result))

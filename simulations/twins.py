@@ -25,7 +25,7 @@ from simulations.experiments.two_moons import Stream
 from simulations.own_data import OwnStream
 
 if TYPE_CHECKING:
-    from analysis.twins import Row
+    from analysis.likeness import Row
 
 NAMES = ("spiking", "rate", "closed-form", "frozen")
 """Results that are saved: of learning from scratch, and with frozen weights."""
@@ -59,7 +59,7 @@ def compare_spiking(
     for target, dataset in zip(targets, (*runs, frozen), strict=True):
         results.save(dataset.assign_attrs(kind="compare"), target)
 
-    from analysis import twins
+    from analysis import likeness
     from analysis.style import save_figure
 
     print(
@@ -69,11 +69,11 @@ def compare_spiking(
     )
     covered = int(frozen["covered"].sum())
     title = f"all with the weights of the closed form, frozen: {covered} of {len(shown)} covered"
-    print(table(title, twins.frozen_rows(frozen)))
+    print(table(title, likeness.frozen_rows(frozen)))
     title = f"each learning from scratch: {len(shown)} presentations"
-    print(table(title, twins.learning_rows(*runs)))
+    print(table(title, likeness.learning_rows(*runs)))
     print(labels_seen(labels, np.asarray(stream.labels, dtype=float)))
-    drawn = save_figure(twins.figure_twin(frozen, runs[0], runs[1]), out / "spiking")
+    drawn = save_figure(likeness.figure_twin(frozen, runs[0], runs[1]), out / "spiking")
     for file in (*targets, *drawn):
         print(f"wrote {file}")
 

@@ -78,7 +78,7 @@ def test_notebook_is_kept_with_its_outputs():
 
 
 def test_readme_example_answers_right(tmp_path, monkeypatch, capsys):
-    ((_, code),) = python_blocks(ROOT / "README.md")
+    (_, code), _ = python_blocks(ROOT / "README.md")
     assert len([line for line in code.splitlines() if line]) <= 10
     monkeypatch.chdir(tmp_path)
     names: dict[str, Any] = {}
@@ -92,6 +92,18 @@ def test_readme_example_answers_right(tmp_path, monkeypatch, capsys):
     assert float(share) >= 0.99
     assert f"`{printed.strip()}`" in (ROOT / "README.md").read_text()
     assert (tmp_path / "answers.png").stat().st_size > 10_000
+
+
+def test_readme_example_of_spikes_answers_right(capsys):
+    _, (_, code) = python_blocks(ROOT / "README.md")
+    names: dict[str, Any] = {}
+    exec(compile(code, "README.md", "exec"), names)
+    printed = capsys.readouterr().out
+    share, most = map(float, printed.split())
+    assert share >= 0.99
+    assert 60 <= most <= 130
+    assert f"`{printed.strip()}`" in (ROOT / "README.md").read_text()
+    assert sum(map(len, names["trains"].values())) > 10
 
 
 def test_readme_names_only_files_and_commands_that_exist():

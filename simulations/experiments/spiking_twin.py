@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import xarray as xr
 from pydantic import Field
 
 from analysis.firing.spikes import poisson_bound, rate_errors
-from analysis.twins import likeness, nearest, tile_distance
+from analysis.likeness import likeness, nearest, tile_distance
 from circuits import (
     CircuitParameters,
     ReferenceCircuit,
@@ -71,7 +71,7 @@ class Settings(base.Settings):
     label_after: int = Field(default=200, ge=0)
     frozen_points: int = Field(default=250, ge=10)
     """Points of each repeat that are shown with frozen weights."""
-    cells: base.Grid[int] = (1, 2, 4, 8, 16)
+    cells: base.Grid[Annotated[int, Field(ge=1, le=64)]] = (1, 2, 4, 8, 16)
     """Numbers of escape cells per unit."""
     board_points: int = Field(default=2000, ge=100)
     board: float = Field(default=0.5, ge=1e-3)

@@ -254,9 +254,10 @@ def test_bad_input_is_one_sentence_and_writes_nothing(here, arguments, words):
 
 def test_spiking_parameters_from_options():
     given = ["presentation=500 ms", "slope=3", "noise=0.5"]
-    assert spiking_parameters("escape", 3, given) == SpikingParameters(
-        neuron="escape", cells=3, presentation="500 ms", slope=3, noise=0.5
+    assert spiking_parameters("if", 3, given) == SpikingParameters(
+        neuron="if", cells=3, presentation="500 ms", slope=3, noise=0.5
     )
+    assert spiking_parameters("escape", None, []).neuron == "escape"
     assert spiking_parameters(None, None, []) == SpikingParameters()
     for words in (["slope=1", "slope=2"], ["slope=" + "[" * 50_000], ["slope=" + "1" * 500]):
         with pytest.raises(InputError, match=r"^--set-spiking "):

@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from analysis import twins
+from analysis import likeness as module
 from circuits.errors import InputError
 
 
 def test_likeness_is_of_covered_presentations_alone():
     other = np.array([[0.6, 0.8], [0.0, 2.0], [0.0, 0.0]])  # the second is made of norm 1
     h = np.array([[0.3, 0.4], [1.0, 1.0], [5.0, 5.0]])
-    found = twins.likeness(h, other)
+    found = module.likeness(h, other)
     assert found.difference == pytest.approx((0.5 + 1.0) / 2)
     assert found.norm == pytest.approx((0.5 + math.sqrt(2)) / 2)
     # The first has the direction; the second is 45 degrees off: a chord of 2 sin(22.5 degrees).
@@ -26,15 +26,15 @@ def test_likeness_is_of_covered_presentations_alone():
 
 def test_likeness_to_itself_and_of_silence():
     h = np.array([[0.6, 0.8], [1.0, 0.0]])
-    same = twins.likeness(h, h)
+    same = module.likeness(h, h)
     assert (same.difference, same.direction) == pytest.approx((0, 0), abs=1e-15)
     assert (same.correlation, same.norm) == pytest.approx((1, 1))
-    silent = twins.likeness(0 * h, h)
+    silent = module.likeness(0 * h, h)
     assert (silent.difference, silent.direction, silent.norm) == pytest.approx((1, 1, 0))
     assert math.isnan(silent.correlation)
-    assert math.isnan(twins.likeness(h, 0 * h).difference)
+    assert math.isnan(module.likeness(h, 0 * h).difference)
     with pytest.raises(InputError, match=r"shapes \(2, 2\) and \(1, 2\)"):
-        twins.likeness(h, h[:1])
+        module.likeness(h, h[:1])
 
 
 def answers(*y):
@@ -42,8 +42,8 @@ def answers(*y):
 
 
 def test_signs_count_where_the_other_answers():
-    assert twins.same_signs(answers(0.1, -0.1, 0.0, 0.7), answers(1, 1, 1, 0)) == 1 / 3
-    assert math.isnan(twins.same_signs(answers(1, 1), answers(0, 0)))
+    assert module.same_signs(answers(0.1, -0.1, 0.0, 0.7), answers(1, 1, 1, 0)) == 1 / 3
+    assert math.isnan(module.same_signs(answers(1, 1), answers(0, 0)))
 
 
 def tiles(*places, idle=0):
@@ -56,10 +56,10 @@ def tiles(*places, idle=0):
 
 
 def test_the_distance_is_to_the_nearest_tile_in_use():
-    found = twins.tile_distance(tiles(0.1, 0.5, idle=2), tiles(0.4, 0.6, idle=1))
+    found = module.tile_distance(tiles(0.1, 0.5, idle=2), tiles(0.4, 0.6, idle=1))
     assert found == pytest.approx((0.3 + 0.1) / 2)  # the idle one at 0 would be nearer
-    assert math.isnan(twins.tile_distance(tiles(idle=2), tiles(0.4)))
-    assert math.isnan(twins.tile_distance(tiles(0.4), tiles(idle=2)))
+    assert math.isnan(module.tile_distance(tiles(idle=2), tiles(0.4)))
+    assert math.isnan(module.tile_distance(tiles(0.4), tiles(idle=2)))
 
 
 def firing_of(excitatory, inhibitory):
@@ -72,15 +72,15 @@ def firing_of(excitatory, inhibitory):
 
 
 def test_firing_rates_are_of_cells_that_respond():
-    found = twins.firing_rates(firing_of([[0.0, 8.0], [40.0, 0.0]], [np.arange(101.0)] * 2))
+    found = module.firing_rates(firing_of([[0.0, 8.0], [40.0, 0.0]], [np.arange(101.0)] * 2))
     assert (found.excitatory_mean, found.excitatory_most) == (24, 40)
     assert found.inhibitory_most == pytest.approx(99)
     assert "fire at 24.0 Hz, at most at 40.0 Hz; 99 % of inhibitory rates are up to 99.0" in str(
         found
     )
-    assert math.isnan(twins.firing_rates(firing_of([[0.0]], [[0.0]])).excitatory_most)
+    assert math.isnan(module.firing_rates(firing_of([[0.0]], [[0.0]])).excitatory_most)
     with pytest.raises(InputError, match="no excitatory_hz: it is not of a spiking circuit"):
-        twins.firing_rates(answers(1))
+        module.firing_rates(answers(1))
 
 
 @pytest.mark.parametrize(
@@ -96,4 +96,4 @@ def test_firing_rates_are_of_cells_that_respond():
     ],
 )
 def test_a_row_shows_what_is_small_and_what_is_missing(value, form, text):
-    assert str(twins.Row("name", (value,), form)).split() == ["name", text]
+    assert str(module.Row("name", (value,), form)).split() == ["name", text]
