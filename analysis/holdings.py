@@ -21,7 +21,7 @@ STREAM = ("online_error", "offline_error", "offline_origin_error")
 SPIKES = tuple(f"excitatory_spike_{name}" for name in ("cell", "presentation", "step"))
 """Of a run that recorded spikes; other cells may have none."""
 TWIN = (
-    *("error", "direction_error", "escape_direction_error", "escape_bound", "accuracy"),
+    *("error", "direction_error", "bound", "escape_direction_error", "escape_bound", "accuracy"),
     *("rate_accuracy", "plain_accuracy", "board_error", "rate_board_error"),
 )
 SNAPSHOTS = ("W_snapshots", "b_snapshots", "w_snapshots", "snapshot_presentation")
@@ -79,6 +79,7 @@ DIMENSIONS: dict[str, tuple[tuple[str, ...], ...]] = {
     "constant_error": (("stream", "mu", "time"),),
     "error": (("regular",),),
     "direction_error": (("regular",),),
+    "bound": (("regular",),),
     "escape_direction_error": (("escape",),),
     "escape_bound": (("escape",),),
     "accuracy": ((),),

@@ -216,11 +216,11 @@ KINDS = {
             "Left: error of their direction by the number of escape cells per unit, with the bound "
             "for counts of independent spikes, and of integrate-and-fire cells (mean and standard "
             "deviation over the reported repeats). Right: error of integrate-and-fire cells in "
-            "every repeat, and its mean. Bottom left: accuracy on two moons, learned from scratch "
-            "by spikes, by the rate circuit and, right of the line, by spikes in a circuit with a "
-            "fixed gain, where only inhibition can normalise rates, with V learned, frozen where "
-            "it starts, and fading. Bottom right: error on the unlabelled points of a chessboard "
-            "by gain (mean and standard deviation)."
+            "every repeat, its mean, and the bound. Bottom left: accuracy on two moons, learned "
+            "from scratch by spikes, by the rate circuit and, right of the line, by spikes in a "
+            "circuit with a fixed gain, where only inhibition can normalise rates, with V learned, "
+            "frozen where it starts, and fading. Bottom right: error on the unlabelled points of a "
+            "chessboard by gain (mean and standard deviation)."
         ),
     ),
     "supervision": Kind(

@@ -44,13 +44,18 @@ def plot_escape(result: xr.Dataset, ax: Axes | None = None) -> Axes:
 
 
 def plot_regular(result: xr.Dataset, ax: Axes | None = None) -> Axes:
-    """Error of integrate-and-fire cells on frozen weights in every repeat."""
+    """Error of integrate-and-fire cells on frozen weights in every repeat, over cells and time, and
+    what it would be of counts of independent spikes."""
     merged = reported(with_repeats(result))
     errors = merged["error"].transpose("repeat", "regular").to_numpy()
     ax = _strips(errors, ax, palette()[1])
+    bound = merged["bound"].mean("repeat").to_numpy()
+    for place, value in enumerate(bound):
+        label = "Poisson bound √(Σh/(N r T))" if place == 0 else ""
+        ax.hlines(value, place - 0.3, place + 0.3, color=LABEL, ls=":", lw=1.5, label=label)
     ax.set_xticks(range(len(REGULAR)), [REGULAR[str(name)] for name in merged["regular"].values])
     ax.set(ylabel="error |h − h*|", xlabel="cells per unit, time a point is shown")
-    ax.set_ylim(0, None)
+    ax.set_ylim(0, 1.25 * max(bound.max(), errors.max()))
     return ax
 
 
@@ -109,6 +114,7 @@ def figure(result: xr.Dataset) -> Figure:
         plot_regular(result, axes[0, 1]).set_title("Integrate-and-fire cells, every repeat")
         plot_moons(result, axes[1, 0]).set_title("Two moons from two labels")
         plot_board(result, axes[1, 1]).set_title("A chessboard on a roll")
-        axes[0, 0].legend(loc="upper right", fontsize="small")
+        for ax in axes[0]:
+            ax.legend(loc="upper right", fontsize="small")
         axes[1, 1].legend(loc="lower right", fontsize="small", ncols=3)
     return fig
