@@ -47,6 +47,38 @@ def test_an_end_that_a_destructor_swallows_is_asked_for_again(number, code):
     assert "Exception ignored" not in complaint
 
 
+CARELESS = """
+import time
+from simulations.ending import ending_politely
+
+with ending_politely():
+    try:
+        try:
+            print("ready", flush=True)
+            time.sleep(20)
+        except:
+            pass  # as some modules do that are being imported
+        end = time.monotonic() + 20
+        while time.monotonic() < end:
+            pass
+    finally:
+        time.sleep(1.5)  # tidying up takes longer than an end that is lost is looked after
+        print("tidied up", flush=True)
+"""
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, -2)])
+def test_an_end_that_careless_code_catches_is_asked_for_again(number, code):
+    """And not once more while things are tidied up."""
+    command = [sys.executable, "-c", CARELESS]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout.readline() == "ready\n"
+        process.send_signal(number)
+        out, _ = process.communicate(timeout=30)
+    assert process.returncode == code
+    assert out == "tidied up\n"
+
+
 def test_other_faults_in_destructors_are_reported_as_ever():
     code = """
 from simulations.ending import ending_politely
