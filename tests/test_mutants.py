@@ -27,6 +27,10 @@ def double(x: int = 1) -> int:
     return 2 * x
 
 
+def half(x):
+    return x / 2
+
+
 def untested(x):
     return x + 1
 '''
@@ -43,6 +47,16 @@ def test_double():
 def test_refused():
     with pytest.raises(ValueError, match="11 is more"):
         toy.double(11)
+
+@pytest.fixture(scope="module")
+def halves():
+    return [toy.half(4)]
+
+def test_of_how_many_there_are(halves):
+    assert len(halves) == 1
+
+def test_of_what_the_fixture_of_another_test_made(halves):
+    assert halves == [2]
 
 def test_of_processes_that_compile_cpp_standalone():
     assert False
@@ -122,6 +136,7 @@ def test_faults_in_tested_code_are_found_and_others_survive(tmp_path):
     for found in (
         "if x > LIMIT:: x > LIMIT -> x >= LIMIT",
         "return 2 * x: 2 -> 3",
+        "return x / 2: 2 -> 3",
         "LIMIT = 10: 10 -> 11",
         "def double(x: int = 1) -> int:: 1 -> 2",
     ):

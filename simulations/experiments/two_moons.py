@@ -435,8 +435,6 @@ def _offline(stream: Stream) -> dict[str, float]:
     points, classes, labels = stream.points[once], stream.classes[once], stream.labels[once]
     silent = labels == 0
     return {
-        method.__name__: accuracy(
-            method(points, labels, max_iter=200).scores[silent], classes[silent]
-        )
+        method.__name__: accuracy(method(points, labels).scores[silent], classes[silent])
         for method in (label_spreading, label_propagation)
     }

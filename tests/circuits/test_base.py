@@ -234,6 +234,11 @@ def test_how_much_goes_through_at_a_time(monkeypatch):
     assert circuit._chunk_size(("V",), False) == 100 // 12
     assert circuit._chunk_size((), True) == 3000 // 36
     assert circuit._chunk_size(("u",), True) == 3000 // (60 + 36)
+    # Snapshots need room only where they are taken.
+    for every, size in ((None, 100), (50, 3000 // 36)):
+        circuit.tasks.clear()
+        circuit.run(line(100), snapshot_every=every)
+        assert len(circuit.tasks[0].x) == size
     monkeypatch.setattr(base, "TRACE_BYTES", 8)
     assert circuit._chunk_size(("V",), False) == 1
     monkeypatch.undo()
@@ -357,6 +362,28 @@ def test_unconnected_inputs_recruit_nothing():
     seeded = circuit.seeded(LIFT([[1.0], [7.0]]))
     assert not seeded.W[:, 0].any()
     assert seeded.W[:, 1].all()
+
+
+def test_tiles_on_the_first_points_have_no_inhibition_from_cells_they_do_not_know():
+    mask = np.array([[True, False, True], [True, True, False]])
+    parameters = small_circuit(n_tiles=3, tiles="first", tile_radius=1.0)
+    model = CircuitModel(connections={"lateral": mask})
+    state = ReferenceCircuit(parameters, LIFT, model=model).seeded(LIFT(line(3)))
+    assert ((state.V != 0) == mask).all()
+
+
+def test_a_presentation_has_the_steps_of_its_parameters():
+    circuit = noting(dt="0.5 ms")
+    assert (circuit.n_steps, circuit.dt_) == (circuit.parameters.steps_per_presentation, 0.0005)
+
+
+def test_what_only_the_cells_of_a_twin_know_is_not_taken_from_its_state():
+    circuit = noting()
+    circuit.run(line(2))
+    state = circuit.state
+    state.extra = {"cells.threshold": np.ones(3), "mine": np.ones(2)}
+    circuit.state = state
+    assert list(circuit.state.extra) == ["mine"]
 
 
 def test_a_failed_run_keeps_nothing(monkeypatch):

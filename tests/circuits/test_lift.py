@@ -75,6 +75,7 @@ def test_alpha_by_hand_and_its_bounds():
             lift.alpha(radius)
     # 1 - alpha = rho^2/8 is 2^-40 at rho = 2^-18.5; a power of two below it is told apart no more.
     assert 1 - lift.alpha(2.0**-18) == 2.0**-39
+    assert 1 - lift.alpha(2.0**-18.5) == FINEST_ALPHA == 2.0**-40
     with pytest.raises(ParameterError, match=r"of at least 2.7e-06 or a smaller lift"):
         lift.alpha(2.0**-19)
     assert lift.radius * math.sqrt(2 * FINEST_ALPHA) == pytest.approx(2.7e-6, rel=1e-2)

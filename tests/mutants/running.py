@@ -141,7 +141,12 @@ class Tracer:
     def __init__(self, path: Path) -> None:
         self.file, self.test = str(path), ""
         self.lines: dict[str, set[int]] = defaultdict(set)
+        self.fixtures: dict[str, set[str]] = {}
         self.seconds: dict[str, float] = {}
+
+    def reached(self, test: str) -> set[int]:
+        """Lines that a test runs, and those of its fixtures, whichever test made them."""
+        return self.lines[test].union(*(self.lines[name] for name in self.fixtures[test]))
 
     def trace(self, frame: Any, event: str, argument: Any) -> Any:
         return self._line if frame.f_code.co_filename == self.file else None
@@ -153,6 +158,7 @@ class Tracer:
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: Any) -> Iterator[None]:
         self.test, started = item.nodeid, time.perf_counter()
+        self.fixtures[item.nodeid] = set(item.fixturenames)
         # Callbacks of a collection at the limit of a recursion are traced one frame too deep, and
         # what is said of that goes to the error stream, which some tests read.
         gc.disable()
@@ -165,6 +171,15 @@ class Tracer:
             threading.settrace(None)  # type: ignore[arg-type]
             gc.enable()
             self.seconds[item.nodeid] = time.perf_counter() - started
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_fixture_setup(self, fixturedef: Any) -> Iterator[None]:
+        # Those of a module are made for its first test, and serve all the others.
+        test, self.test = self.test, fixturedef.argname
+        try:
+            return (yield)
+        finally:
+            self.test = test
 
 
 class Session(Watcher):
@@ -205,7 +220,7 @@ class Session(Watcher):
         if not self.run(session.items):
             self.say("failed", self.failed)
             return 1
-        found = [(test, tracer.seconds[test], sorted(tracer.lines[test])) for test in self.passed]
+        found = [(test, tracer.seconds[test], sorted(tracer.reached(test))) for test in self.passed]
         self.say("tests", sorted(found, key=lambda test: test[1]))
         return 0
 

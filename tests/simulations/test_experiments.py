@@ -12,7 +12,7 @@ import xarray as xr
 
 from analysis.holdings import damage, lacking
 from analysis.kinds import FIGURES
-from circuits import CircuitParameters
+from circuits import CircuitParameters, SpikingCircuit, SpikingParameters
 from circuits.engines import ENGINES
 from circuits.errors import InputError, ParameterError
 from circuits.selection import SELECTION_SEED
@@ -160,13 +160,29 @@ def test_repeats_for_choosing_do_not_count_towards_the_size():
     assert experiment.decide(merged.isel(repeat=slice(1, None)), certain(True)) is None
 
 
-def test_every_engine_and_solver_makes_a_circuit():
+@pytest.mark.parametrize("engine", [*ENGINES, *SOLVERS])
+def test_every_engine_and_solver_makes_a_circuit(engine):
+    circuit = make_circuit(engine, CircuitParameters(), get_experiment("two-moons").lift)
+    assert circuit.engine == engine or engine == "auto"
+
+
+def test_other_engines_are_refused():
     lift = get_experiment("two-moons").lift
-    for engine in (*ENGINES, *SOLVERS):
-        circuit = make_circuit(engine, CircuitParameters(), lift)
-        assert circuit.engine == engine or engine == "auto"
     with pytest.raises(InputError, match=r"no engine 'gpu': use auto, .*exact"):
         make_circuit("gpu", CircuitParameters(), lift)
+    with pytest.raises(InputError, match=r"exact has no cells that fire: .* auto, cpp_standalone"):
+        make_circuit("exact", CircuitParameters(), lift, spiking=SpikingParameters())
+
+
+def test_a_circuit_by_name_with_spikes():
+    parameters, lift = CircuitParameters(n_tiles=2), get_experiment("two-moons").lift
+    spiking = SpikingParameters(cells=2)
+    centers = [[0.0, 0.5], [1.0, 0.0]]
+    circuit = make_circuit("numpy", parameters, lift, centers, spiking=spiking, seed=3)
+    assert type(circuit) is SpikingCircuit
+    assert (circuit.spiking, circuit.seed) == (spiking, 3)
+    np.testing.assert_allclose(circuit.state.W, lift(np.array(centers)), atol=1e-12)
+    assert make_circuit("numpy", parameters, lift, spiking=spiking).seed == 0
 
 
 def test_error_rate_counts_silence_as_half():

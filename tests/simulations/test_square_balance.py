@@ -188,6 +188,24 @@ def test_alternation_stops_at_its_fixed_point():
     assert (rough.w.tolist(), rough.n_iterations) == ([0.005], 1)
 
 
+def test_alternation_ends_when_no_weight_moves_by_more_than_its_share_of_the_largest():
+    # The first tile has its label and stays at 1/2; the second forgets half of itself every time.
+    h, labels = np.eye(2), np.array([1, 0])
+    found = fixed_point(h, labels, 1.0, np.array([0.5, 1e-3]), tolerance=1e-4)
+    # It moves by 5e-4, 2.5e-4, 1.25e-4, 6.25e-5, 3.125e-5, which is less than 5e-5.
+    assert (found.n_iterations, found.converged) == (5, True)
+    np.testing.assert_allclose(found.w, [0.5, 1e-3 / 2**5])
+
+
+@pytest.mark.filterwarnings("ignore::circuits.errors.LostLabelWarning")
+def test_labels_that_come_when_all_tiles_are_taken_may_be_seen_by_none():
+    # Six tiles leave room between them, where the late labels of some seeds are. In these seeds the
+    # points that come at that time in the other run are seen (1) or not (5).
+    for seed, late in ((1, False), (5, True)):
+        run = simulate(NAME, seed=seed, n_tiles=6, tile_radius=0.3)
+        assert run["label_covered"].to_numpy().tolist() == [True, late]
+
+
 def test_the_lowest_of_three_cuts():
     # Two tiles that share nothing, each with its label: silence leads to both, which is best.
     apart = np.eye(2).repeat(10, axis=0)

@@ -23,7 +23,6 @@ from circuits.files import FileError
 from circuits.keeping import load_circuit
 from simulations.changes import parse_changes, spiking_parameters
 from simulations.experiments import two_moons
-from simulations.experiments.experiment import make_circuit
 from tests.simulations.test_cli import examples, run
 
 LIFT = SphereLift((0.0, 0.0), 3.0)
@@ -264,12 +263,3 @@ def test_spiking_parameters_from_options():
             spiking_parameters(None, None, words)
         with pytest.raises(InputError, match=r"^--set "):
             parse_changes(words)
-
-
-def test_a_circuit_by_name_with_spikes():
-    parameters = CircuitParameters(n_tiles=4)
-    spiking = SpikingParameters(cells=2)
-    circuit = make_circuit("numpy", parameters, LIFT, POINTS[:4], spiking=spiking, seed=3)
-    assert type(circuit) is SpikingCircuit
-    assert (circuit.spiking, circuit.seed) == (spiking, 3)
-    assert (circuit.state.recruited >= 0).all()

@@ -411,7 +411,7 @@ def test_offline_methods_are_asked_for_points_without_labels_of_one_pass():
     assert len(silent) == 38
     expected = {}
     for method in (label_spreading, label_propagation):
-        scores = method(stream.points[:40], stream.labels[:40], max_iter=200).scores
+        scores = method(stream.points[:40], stream.labels[:40]).scores
         expected[method.__name__] = np.mean([scores[t] * stream.classes[t] > 0 for t in silent])
     assert two_moons_module._offline(stream) == pytest.approx(expected)
     assert max(expected.values()) < 1
