@@ -16,7 +16,7 @@ from circuits.lift import FloatArray
 from circuits.selection import reported, with_repeats
 
 REGULAR = {"one cell": "one cell\n250 ms", "four cells": "four cells\n250 ms"}
-REGULAR |= {"twice as long": "one cell\n500 ms"}
+REGULAR |= {"twice as long": "one cell\n500 ms", "four times as long": "one cell\n1000 ms"}
 """Integrate-and-fire cells, as the axis names them."""
 
 V_RULES = {"spikes": "learned", "freeze": "frozen", "fade": "fading"}
@@ -69,7 +69,7 @@ def plot_moons(result: xr.Dataset, ax: Axes | None = None) -> Axes:
     rules = [f"V {V_RULES[str(name)]}\nfixed gain" for name in merged["V_rule"].to_numpy()]
     ax.set_xticks(range(2 + len(rules)), ["spiking\ntwin", "rate\ncircuit", *rules])
     ax.axvline(1.5, color=GREY, lw=0.8)
-    ax.set(ylabel="accuracy, two moons", ylim=(0.4, 1.03), xlabel="circuit")
+    ax.set(ylabel="accuracy, two moons", ylim=(0, 1.05), xlabel="circuit")
     ax.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
     return ax
 

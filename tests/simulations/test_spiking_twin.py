@@ -18,12 +18,13 @@ CELLS = np.array([1, 2])
 """Numbers of escape cells in the small run."""
 
 GOOD = {
-    "error": [0.08, 0.05, 0.05],
-    "direction_error": [0.05, 0.03, 0.03],
-    "correlation": [0.996, 0.998, 0.998],
+    "error": [0.08, 0.05, 0.05, 0.03],
+    "direction_error": [0.05, 0.03, 0.03, 0.02],
+    "correlation": [0.996, 0.998, 0.998, 0.999],
     "escape_direction_error": 0.2 / np.sqrt(CELLS),
-    "inhibition": [1.0, 1.01, 1.0],
+    "inhibition": [1.0, 1.01, 1.0, 1.0],
     "accuracy": 0.9995,
+    "plain_accuracy": [0.98, 0.6, 0.4],
     "spikes_before_labels": 0.0,
     "tile_distance": 0.01,
     "mean_hz": 45.0,
@@ -53,8 +54,8 @@ def result(**changes) -> xr.Dataset:
 
 def test_all_claims_hold_where_all_figures_are_good():
     claims = get_experiment(NAME).claims(result())
-    assert len(claims) == 10
-    assert [claim.holds for claim in claims] == [True] * 10
+    assert len(claims) == 11
+    assert [claim.holds for claim in claims] == [True] * 11
     assert [claim.claim for claim in claims if claim.constructed] == [
         "the readout is silent before the first label"
     ]
@@ -62,20 +63,24 @@ def test_all_claims_hold_where_all_figures_are_good():
 
 BROKEN = {
     "one integrate-and-fire cell": [
-        {"error": [0.11, 0.05, 0.05]},
-        {"correlation": [0.98, 0.998, 0.998]},
+        {"error": [0.11, 0.05, 0.05, 0.03]},
+        {"correlation": [0.98, 0.998, 0.998, 0.999]},
     ],
-    "with four cells": [{"error": [0.08, 0.075, 0.05]}, {"error": [0.04, 0.05, 0.05]}],
-    "shown for 500 ms": [{"error": [0.08, 0.05, 0.065]}, {"error": [0.04, 0.05, 0.05]}],
+    "with four cells": [{"error": [0.08, 0.075, 0.05, 0.03]}, {"error": [0.04, 0.05, 0.05, 0.03]}],
+    "shown for 500 ms": [{"error": [0.08, 0.05, 0.065, 0.03]}, {"error": [0.04, 0.05, 0.05, 0.03]}],
     "with escape cells": [
         {"escape_direction_error": 0.2 / CELLS},
         {"escape_direction_error": 0.2 / CELLS**0.3},
     ],
     "inhibition has the size": [
-        {"inhibition": [1.0, 1.1, 1.0]},
-        {"inhibition": [1.0, 0.9, 1.0]},
+        {"inhibition": [1.0, 1.1, 1.0, 1.0]},
+        {"inhibition": [1.0, 0.9, 1.0, 1.0]},
     ],
     "two moons": [{"accuracy": 0.997}],
+    "nothing but inhibition": [
+        {"plain_accuracy": [0.94, 0.6, 0.4]},
+        {"plain_accuracy": [0.98, 0.75, 0.4]},
+    ],
     "silent": [{"spikes_before_labels": 3.0}],
     "tiles end": [{"tile_distance": 0.04}],
     "cells fire": [{"mean_hz": 55.0}, {"most_hz": 140.0}, {"inhibitory_hz": 170.0}],
@@ -118,12 +123,19 @@ def test_the_gain_on_the_board_is_chosen_on_other_seeds():
     assert "μ = 20" in claim_named(NAME, merged, "a chessboard").figure
 
 
-def test_what_the_control_gives_is_said_where_it_does_not_fail():
-    merged = result()
-    merged["plain_accuracy"] = merged["plain_accuracy"] * 0 + [0.99, 0.8, 0.6]
-    assert "not below" not in claim_named(NAME, merged, "two moons").control
-    merged["plain_accuracy"] = merged["plain_accuracy"] * 0 + [0.99, 0.8, 0.75]
-    assert "0.750 ± 0.000, which is not below 0.7" in claim_named(NAME, merged, "two moons").control
+def test_the_circuit_without_gain_control_is_a_circuit_where_inhibition_is_all_there_is():
+    """Three runs again; with V frozen cells end up firing at nearly every step, 2000 times a
+    second."""
+    stream = moons.make_stream(moons.Settings(n_points=1000, label_after=30), 7000)
+    p = get_experiment(NAME).parameters.replace(**module.PLAIN)
+    assert (p.gain, p.tiles, p.tile_radius, p.learning_rate) == ("auto", "first", 0.36, 0.02)
+    hz = {}
+    for rule in ("spikes", "freeze"):
+        circuit = module.twin("exact", p, stream.lift, SpikingParameters(V_rule=rule), 0)
+        rates = circuit.run(stream.points, stream.labels)["excitatory_hz"].to_numpy()[-100:]
+        hz[rule] = rates[rates > 0].mean()
+    assert hz["spikes"] < 50
+    assert hz["freeze"] > 1000
 
 
 def test_slopes_of_powers_are_their_exponents():
@@ -165,7 +177,7 @@ def test_rates_are_compared_by_hand():
 def test_cells_and_durations_are_those_that_are_named():
     plans = module.regular()
     assert [(s.cells, s.presentation_, s.window_) for s in plans.values()] == [
-        *((1, 0.25, 0.125), (4, 0.25, 0.125), (1, 0.5, 0.25)),
+        *((1, 0.25, 0.125), (4, 0.25, 0.125), (1, 0.5, 0.25), (1, 1.0, 0.5)),
     ]
     assert [(s.neuron, s.cells) for s in module.escape((1, 16)).values()] == [
         *(("escape", 1), ("escape", 16)),
