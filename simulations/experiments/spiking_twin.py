@@ -53,7 +53,7 @@ LEAST_MEAN, LEAST_WORST, SEVERAL = 0.998, 0.99, 0.25
 
 PLAIN: dict[str, Any] = {
     **{"gain": "auto", "tiles": "first", "recycle": False},
-    **{"tile_radius": 0.36, "learning_rate": 0.02},
+    **{"n_tiles": 80, "tile_radius": 0.4, "learning_rate": 0.03},
 }
 """A circuit in which nothing but inhibition normalises rates. Where they are not, W and h make each
 other grow until cells fire at every step; at this rate of learning that is soon enough to tell."""
@@ -298,12 +298,12 @@ class SpikingTwin(base.Experiment[Settings]):
         found = evidence.all_of(
             evidence.mean_above(learned, WORKS), evidence.mean_below(frozen, FAILED)
         )
-        settings = f"radius {PLAIN['tile_radius']}, η = {PLAIN['learning_rate']}"
+        settings = "{n_tiles}, radius {tile_radius}, η = {learning_rate}".format(**PLAIN)
         return self._claim(
             merged,
             (
                 "where nothing but inhibition normalises rates, it has to learn",
-                f"constant gain, tiles on the first points, {settings}: mean accuracy above "
+                f"constant gain, tiles on the first points ({settings}): mean accuracy above "
                 f"{WORKS} as V learns from spikes, below {FAILED} with V frozen where it starts (t "
                 "tests; a point without an answer is not right)",
             ),
@@ -431,7 +431,8 @@ def learn(
     run = twin(engine, p, stream.lift, spiking, seed).run(stream.points, stream.labels)
     control = twin(engine, p, stream.lift, spiking.replace(V_rule="freeze"), seed)
     frozen = control.run(stream.points, stream.labels)
-    simple = p.replace(**PLAIN | {"n_tiles": min(p.n_tiles, stream.settings.n_points)})
+    tiles = min(PLAIN["n_tiles"], stream.settings.n_points)
+    simple = p.replace(**PLAIN | {"n_tiles": tiles})
     plain = []
     for rule in V_RULES:
         circuit = twin(engine, simple, stream.lift, spiking.replace(V_rule=rule), seed)

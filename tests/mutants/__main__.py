@@ -45,8 +45,12 @@ TESTS = {
     "simulations/experiments/tiling_objective.py": ["tiling_objective", *EVERY],
     "simulations/experiments/linear_tiles.py": ["linear_tiles", *EVERY],
     "simulations/experiments/label_change.py": ["label_change", *EVERY],
+    "simulations/experiments/spiking_twin.py": ["spiking_twin", *EVERY],
 }
 """Modules, and the tests beside them (tests/<package>/test_<name>.py) that should notice."""
+
+COMPILED = ("simulations/experiments/spiking_twin.py",)
+"""Those whose tests are too slow without compiled programs."""
 
 EQUIVALENT = Path(__file__).with_name("equivalent.toml")
 
@@ -95,7 +99,7 @@ def tests_of(module: str, names: list[str]) -> list[str]:
 
 def examine(file: str, tests: list[str], folder: Path, arguments: Any) -> Row:
     """Try the faults of one module."""
-    module, known = Module.read(ROOT, file, tests), listed(file)
+    module, known = Module.read(ROOT, file, tests, file in COMPILED), listed(file)
     stale = known.keys() - {(fault.text, fault.change) for fault in module.faults}
     if stale:
         sys.exit(f"{EQUIVALENT.name} lists what is no fault of {file}: {sorted(stale)}")

@@ -62,14 +62,17 @@ class Module:
     tests: Sequence[str]
     tree: ast.Module
     faults: list[Fault]
+    compiles: bool
 
     @classmethod
-    def read(cls, root: Path, file: str, tests: Sequence[str]) -> Module:
-        """The module of a file, its name as seen from ``root``."""
+    def read(cls, root: Path, file: str, tests: Sequence[str], compiles: bool = False) -> Module:
+        """The module of a file, its name as seen from ``root``. If it ``compiles``, its tests may
+        use programs that are compiled: the first run makes them, and faults leave them as they
+        are."""
         source = (root / file).read_text(encoding="utf-8")
         tree = ast.parse(source)
         name = file.removesuffix(".py").replace("/", ".")
-        return cls(root, root / file, name, tests, tree, faults(tree, source))
+        return cls(root, root / file, name, tests, tree, faults(tree, source), compiles)
 
 
 class Swapped(importlib.abc.MetaPathFinder, importlib.abc.Loader):
@@ -108,11 +111,15 @@ def exchange(module: Module) -> None:
 class Watcher:
     """A pytest plugin: skips what would compile, and knows which tests passed."""
 
-    def __init__(self) -> None:
+    def __init__(self, compiles: bool) -> None:
+        self.compiles = compiles
         self.passed: set[str] = set()
         self.failed = ""
 
     def pytest_runtest_setup(self) -> None:
+        if self.compiles:
+            return
+
         def skip(*arguments: Any, **options: Any) -> None:
             pytest.skip("compiles")
 
@@ -186,7 +193,7 @@ class Session(Watcher):
     """Collects the tests once, and then tries faults in forks."""
 
     def __init__(self, module: Module, todo: Sequence[Fault], jobs: int, answer: Any) -> None:
-        super().__init__()
+        super().__init__(module.compiles)
         self.module, self.todo, self.jobs, self.answer = module, todo, jobs, answer
 
     def say(self, *values: Any) -> None:
@@ -324,7 +331,7 @@ def tried(
         sys.path.insert(0, str(module.root))
         fault.apply()
         sys.meta_path.insert(0, Swapped(module))
-        return pytest.main(["-x", *OPTIONS, *selected], plugins=[Watcher()])
+        return pytest.main(["-x", *OPTIONS, *selected], plugins=[Watcher(module.compiles)])
 
     at_import = [fault for fault in todo if fault.statement is None]
     yield from survivors(at_import, tests, jobs, work)
