@@ -12,7 +12,7 @@ DOCUMENTING := $(VENV)/.documenting-$(CHOSEN)
 # that are used are compiled when they are first imported.
 INSTALL := $(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check --no-compile -c constraints.txt
 
-.PHONY: setup demo test lint docs bench reproduce power soak mutants readme clean
+.PHONY: setup demo test lint docs bench reproduce power soak known-data mutants readme clean
 
 setup: $(TOOLS)
 
@@ -60,12 +60,16 @@ power: $(RUNTIME)
 soak: $(TOOLS)
 	$(BIN)/python -m tests.soak
 
+# The estimator on data that people know, and on a million points.
+known-data: $(RUNTIME)
+	$(BIN)/python -m simulations.known_data
+
 # Faults in the code, one at a time: those that no test notices are listed. Not part of CI.
 mutants: $(TOOLS)
 	$(BIN)/python -m tests.mutants
 
-# The tables in README.md and docs/, from full runs of all four.
-readme: reproduce power bench soak
+# The tables in README.md and docs/, from full runs of all five.
+readme: reproduce power bench soak known-data
 	$(BIN)/python -m simulations.readme
 
 clean:

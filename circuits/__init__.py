@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from circuits.circuit import ManifoldCircuit
+    from circuits.estimator import ManifoldClassifier
     from circuits.lift import SphereLift
     from circuits.model import CircuitModel
     from circuits.parameters import CircuitParameters
@@ -19,6 +20,7 @@ __all__ = [
     "CircuitModel",
     "CircuitParameters",
     "ManifoldCircuit",
+    "ManifoldClassifier",
     "ReferenceCircuit",
     "SphereLift",
     "SpikingCircuit",
@@ -29,6 +31,7 @@ _HOME = {
     "CircuitModel": "model",
     "CircuitParameters": "parameters",
     "ManifoldCircuit": "circuit",
+    "ManifoldClassifier": "estimator",
     "ReferenceCircuit": "reference",
     "SphereLift": "lift",
     "SpikingCircuit": "spiking.circuit",

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from circuits import files
 from circuits.errors import CircuitError, InputError
+from simulations import known_data
 from simulations.bench import table
 from simulations.experiments.claim import load_claims, long_form, short_table
 from simulations.power import in_sentences
@@ -25,6 +26,7 @@ SOURCES = {
     "power.json": Path("results/pilot"),
     "bench.json": Path("results/bench"),
     "soak.md": Path("results/soak"),
+    "known_data.json": Path("results/known-data"),
 }
 """Where full runs leave it."""
 
@@ -78,6 +80,8 @@ def tables(measured: Path) -> list[Insertion]:
         times = table(json.loads(path.read_text(encoding="utf-8")))
         path = measured / "soak.md"
         trials = path.read_text(encoding="utf-8")
+        path = measured / "known_data.json"
+        known = known_data.table(json.loads(path.read_text(encoding="utf-8")))
     except Exception as error:  # whatever a file of any content makes a table raise
         raise InputError(f"{path} holds no such table ({type(error).__name__}: {error})") from error
     return [
@@ -86,6 +90,7 @@ def tables(measured: Path) -> list[Insertion]:
         (Path("docs/speed.md"), "bench", f"```\n{times}\n```"),
         (Path("README.md"), "soak", trials),
         (Path("docs/faults.md"), "soak", trials),
+        (Path("README.md"), "known-data", known),
     ]
 
 

@@ -78,7 +78,7 @@ def test_notebook_is_kept_with_its_outputs():
 
 
 def test_readme_example_answers_right(tmp_path, monkeypatch, capsys):
-    (_, code), _ = python_blocks(ROOT / "README.md")
+    code = dict(python_blocks(ROOT / "README.md"))["Ten lines of Python"]
     assert len([line for line in code.splitlines() if line]) <= 10
     monkeypatch.chdir(tmp_path)
     names: dict[str, Any] = {}
@@ -95,7 +95,7 @@ def test_readme_example_answers_right(tmp_path, monkeypatch, capsys):
 
 
 def test_readme_example_of_spikes_answers_right(capsys):
-    _, (_, code) = python_blocks(ROOT / "README.md")
+    code = dict(python_blocks(ROOT / "README.md"))["The same with spikes"]
     names: dict[str, Any] = {}
     exec(compile(code, "README.md", "exec"), names)
     printed = capsys.readouterr().out
@@ -104,6 +104,14 @@ def test_readme_example_of_spikes_answers_right(capsys):
     assert 60 <= most <= 130
     assert f"`{printed.strip()}`" in (ROOT / "README.md").read_text()
     assert sum(map(len, names["trains"].values())) > 10
+
+
+def test_readme_example_of_the_estimator_answers_right(capsys):
+    code = dict(python_blocks(ROOT / "README.md"))["In scikit-learn"]
+    exec(compile(code, "README.md", "exec"), {})
+    share, undecided = map(float, capsys.readouterr().out.split())
+    assert share > 0.92
+    assert undecided < 0.01
 
 
 def test_readme_names_only_files_and_commands_that_exist():
@@ -119,7 +127,7 @@ def test_readme_names_only_files_and_commands_that_exist():
         text = page.read_text()
         for command in re.findall(r"manifold-circuit ([a-z]+)", text):
             assert f"\n  {command} " in help_text, (page, command)
-        for target in re.findall(r"(?:^|`)make ([a-z]+)", text, flags=re.MULTILINE):
+        for target in re.findall(r"(?:^|`)make ([a-z-]+)", text, flags=re.MULTILINE):
             assert f"\n{target}:" in makefile, (page, target)
 
 

@@ -51,7 +51,7 @@ CLAIM = Claim("it works", "it will work", "t test", "1 ± 0.001", "1.000", True,
 
 @pytest.fixture
 def measured(tmp_path) -> Path:
-    """What full runs left, in four folders, taken over into one."""
+    """What full runs left, each in its folder, taken over into one."""
     sources = {name: tmp_path / name.partition(".")[0] for name in readme.SOURCES}
     for folder in sources.values():
         folder.mkdir()
@@ -63,6 +63,10 @@ def measured(tmp_path) -> Path:
     }
     (sources["bench.json"] / "bench.json").write_text(json.dumps(bench))
     (sources["soak.md"] / "soak.md").write_text("| kills | 0 |")
+    found = {"ManifoldClassifier": [0.9, 1.0], "LabelSpreading": [0.8, 0.8]}
+    stream = {"points": 100, "first": 1, "peak": 2, "accuracy": 0.5}
+    known = json.dumps({"accuracy": {"iris": found}, "stream": stream})
+    (sources["known_data.json"] / "known_data.json").write_text(known)
     power = {"repeats": 7, "seeds": "5000 to 5006", "draws": 50}
     power["claims"] = {"it works": {"verdict": "holds", "power": 0.96}}
     (sources["power.json"] / "power.json").write_text(json.dumps({"moons": power}))
@@ -80,7 +84,9 @@ def test_short_figures_go_to_the_front_page_and_long_ones_behind_it(measured):
         ("speed.md", "bench"),
         ("README.md", "soak"),
         ("faults.md", "soak"),
+        ("README.md", "known-data"),
     }
+    assert "| iris, 10 | 0.950 ± 0.071 | 0.800 ± 0.000 |" in tables["README.md", "known-data"]
     assert tables["README.md", "soak"] == tables["faults.md", "soak"] == "| kills | 0 |"
     assert tables["README.md", "claims"].splitlines()[-1] == "| moons | it works | 1.000 | holds |"
     long = tables["claims.md", "claims"]

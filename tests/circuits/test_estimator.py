@@ -1,0 +1,261 @@
+"""The circuit in scikit-learn's conventions: their own checks, and the circuit itself as oracle."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.datasets import make_blobs, make_moons
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from circuits import CircuitParameters, ManifoldClassifier, ReferenceCircuit
+from circuits.choosing import estimated_radius, estimated_threshold
+from circuits.errors import InputError, ParameterError
+
+
+@parametrize_with_checks([ManifoldClassifier()])
+def test_what_scikit_learn_expects(estimator, check):
+    check(estimator)
+
+
+def blobs(n: int = 200, seed: int = 0):
+    return make_blobs(n, centers=[[0, 0], [4, 0], [0, 4]], cluster_std=0.5, random_state=seed)
+
+
+def few(y, count: int = 3, seed: int = 0, missing=-1):
+    """The first labels of every class, and none for the other points."""
+    some = np.full(len(y), missing, dtype=np.asarray(y).dtype)
+    for label in np.unique(y):
+        some[np.flatnonzero(y == label)[:count]] = label
+    return some
+
+
+def test_one_readout_per_class_by_hand():
+    """The same points and labels in the same order through a circuit with the same parameters."""
+    X, y = blobs(60)
+    labels = few(y)
+    made = ManifoldClassifier(20, 1.5, recruit_below=0.75, random_state=3).fit(X, labels)
+    circuit = ReferenceCircuit(
+        CircuitParameters(
+            **{"n_tiles": 20, "n_readouts": 3, "tile_radius": 1.5, "recruit_below": 0.75},
+            **{"learning_rate": 0.001, "readout_rule": "gated", "readout_rate": 0.1, "mu": 1.0},
+        ),
+        made.circuit_.lift,
+        settling="exact",
+    )
+    order = np.random.RandomState(3).permutation(60)
+    circuit.run(X[order])
+    z = np.array([[0 if label == -1 else 1 if label == c else -1 for c in range(3)]
+                  for label in labels])  # fmt: skip
+    for _ in range(3):
+        circuit.run(X[order], z[order])
+    h, w = circuit.respond(X), circuit.state.w
+    assert (made.transform(X) == h).all()
+    expected = []
+    for row in h:
+        scores = [1 + sum(w[c] * row) / sum(row) if row.any() else 1 for c in range(3)]
+        expected.append(np.array(scores) / sum(scores))
+    # Sums in another order.
+    np.testing.assert_allclose(made.predict_proba(X), expected, atol=1e-14)
+    assert (made.predict(X) == np.argmax(expected, axis=1)).all()
+    assert (made.predict(X) == y).all()
+
+
+def test_a_stream_goes_on_where_it_stopped():
+    X, y = blobs(90)
+    whole, parts = (ManifoldClassifier(tile_radius=1.5) for _ in range(2))
+    # The lift is of the first points: they have to be the same.
+    whole.partial_fit(X[:30], y[:30], classes=[0, 1, 2])
+    whole.partial_fit(X[30:], y[30:])
+    parts.partial_fit(X[:30], y[:30], classes=[0, 1, 2])
+    for start in (30, 31, 60):
+        end = {30: 31, 31: 60, 60: 90}[start]
+        parts.partial_fit(X[start:end], y[start:end])
+    assert (whole.circuit_.state.w == parts.circuit_.state.w).all()
+    assert (whole.circuit_.state.W == parts.circuit_.state.W).all()
+    assert parts.circuit_.state.learned == 90
+    assert len(parts.undecided_) == 30
+
+
+def test_memory_does_not_grow_with_what_was_seen():
+    X, y = blobs(3000)
+    made = ManifoldClassifier(n_tiles=100, tile_radius=2.0)
+    sizes = []
+    for start in range(0, 3000, 1000):
+        made.partial_fit(X[start : start + 1000], y[start : start + 1000], classes=[0, 1, 2])
+        sizes.append(len(pickle.dumps(made.circuit_)))
+    assert max(sizes) - min(sizes) < 100
+
+
+@pytest.mark.parametrize(
+    ("names", "missing"),
+    [
+        (np.array(["ant", "bee", "cat"]), "-1"),
+        (np.array(["ant", "bee", "cat"], dtype=object), -1),
+        (np.array([10, 20, 30]), -1),
+        (np.array([0.0, 1.0, 2.0]), -1),
+    ],
+)
+def test_any_labels(names, missing):
+    X, y = blobs()
+    labels = few(names[y], missing=missing)
+    assert (labels == missing).sum() == len(X) - 9
+    made = ManifoldClassifier(random_state=0).fit(X, labels)
+    assert made.classes_.tolist() == names.tolist()
+    assert (made.predict(X) == names[y]).mean() > 0.99
+
+
+def test_minus_one_is_a_class_where_there_is_but_one_other():
+    X, y = blobs()
+    signs = np.where(y == 0, 1, -1)
+    made = ManifoldClassifier(random_state=0).fit(X, signs)
+    assert made.classes_.tolist() == [-1, 1]
+    assert (made.predict(X) == signs).mean() > 0.99
+    named = ManifoldClassifier().partial_fit(X, signs, classes=[-1, 1])
+    assert named.classes_.tolist() == [-1, 1]
+    assert (named.predict(X) == signs).mean() > 0.99
+    # Where two others are named, it is silence.
+    silent = ManifoldClassifier().partial_fit(X, np.full(len(X), -1), classes=[0, 1])
+    assert silent.undecided_.all()
+
+
+def test_points_that_no_tile_answers():
+    X, y = blobs()
+    made = ManifoldClassifier(tile_radius=1.0, random_state=0).fit(X, few(y))
+    far = np.array([[2.0, 2.0], [100.0, -100.0], [-1e6, 0.0]])
+    assert not made.transform(far).any()
+    assert (made.predict_proba(far) == 1 / 3).all()
+    assert made.undecided(far).all()
+    assert (made.predict(far) == made.classes_[0]).all()
+    assert (made.undecided_ == made.undecided(X)).all()
+    assert not made.undecided_[few(y) != -1].any()
+
+
+def test_points_outside_the_lift_are_moved_to_its_rim():
+    X, y = blobs()
+    made = ManifoldClassifier(tile_radius=1.5).partial_fit(X, y)
+    lift = made.circuit_.lift
+    away = lift.center + np.array([[3.0, 4.0]]) * lift.radius
+    np.testing.assert_allclose(
+        made._within(away), lift.center + lift.radius * np.array([[0.6, 0.8]])
+    )
+    assert (made._within(X) == lift.center + (X - lift.center)).all()
+    assert np.isfinite(made.partial_fit(away, [0]).predict_proba(away)).all()
+
+
+def test_unlabelled_points_help():
+    """Two labels on two moons: with the other points all are right, without them they are not."""
+    X, y = make_moons(600, noise=0.05, random_state=1)
+    labels = few(y, count=1)
+    made = ManifoldClassifier(random_state=0).fit(X, labels)
+    assert made.score(X, y) > 0.99
+    known = labels != -1
+    alone = clone(made).set_params(tile_radius=made.circuit_.parameters.tile_radius)
+    assert alone.fit(X[known], labels[known]).score(X, y) < 0.9
+
+
+@pytest.mark.parametrize("engine", ["reference", "numpy"])
+def test_engines_agree(engine):
+    X, y = blobs(60)
+    labels = few(y)
+    options = {"n_tiles": 20, "tile_radius": 1.5, "random_state": 3}
+    exact = ManifoldClassifier(**options).fit(X, labels)
+    other = ManifoldClassifier(**options, engine=engine).fit(X, labels)
+    assert other.circuit_.engine == engine
+    # What 80 steps leave unsettled.
+    np.testing.assert_allclose(other.transform(X), exact.transform(X), atol=1e-6)
+    assert (other.predict(X) == exact.predict(X)).all()
+
+
+def test_it_goes_where_estimators_go():
+    X, y = blobs()
+    line = make_pipeline(StandardScaler(), ManifoldClassifier(random_state=0))
+    assert cross_val_score(line, X, y, cv=3).mean() > 0.97
+    grid = GridSearchCV(line, {"manifoldclassifier__n_tiles": [20, 100]}, cv=2).fit(X, y)
+    assert grid.best_score_ > 0.9
+    made = line.fit(X, few(y))
+    again = pickle.loads(pickle.dumps(made))
+    assert (again.predict_proba(X) == made.predict_proba(X)).all()
+    names = made[-1].get_feature_names_out()
+    assert names[[0, -1]].tolist() == ["manifoldclassifier0", "manifoldclassifier399"]
+    assert clone(made[-1]).get_params() == made[-1].get_params()
+
+
+def test_order_is_of_the_random_state():
+    X, y = blobs()
+    first, same, other = (
+        ManifoldClassifier(random_state=seed).fit(X, few(y)) for seed in (0, 0, 1)
+    )
+    assert (first.circuit_.state.W == same.circuit_.state.W).all()
+    assert not (first.circuit_.state.W == other.circuit_.state.W).all()
+
+
+def test_more_passes():
+    X, y = blobs()
+    made = ManifoldClassifier(n_passes=4).fit(X, few(y))
+    assert made.circuit_.state.learned == 5 * len(X)
+
+
+def test_the_radius_on_a_line_by_hand():
+    """Points one apart: neighbours 1, 1, 2, 2, 3, ... away, but for the ends."""
+    line = np.arange(100.0)[:, None]
+    # The fifteenth neighbour (1.5 sqrt(100)) is 8 away; 1.2 times the fifth would be 3.6.
+    assert estimated_radius(line) == 8
+    # Of eight points the fifth neighbour is 3, 4 or 5 away: nine of ten are within 5 of it.
+    short = np.arange(8.0)[:, None]
+    fifth = [sorted(abs(a - b) for b in range(8))[5] for a in range(8)]
+    assert sorted(fifth) == [3, 3, 3, 3, 4, 4, 5, 5]
+    assert estimated_radius(short) == pytest.approx(1.2 * 5)
+    # Few points, equal points, and one that lies far off.
+    assert estimated_radius(np.array([[0.0], [3.0], [3.0]])) == pytest.approx(1.2 * 3)
+    assert estimated_radius(np.zeros((4, 2))) == 1
+    assert estimated_radius(np.append(line, [[1e6]], axis=0)) == 8
+    # Of many points some are looked at, in whatever order they come.
+    many = np.random.default_rng(0).permutation(np.arange(20_000.0))[:, None]
+    assert estimated_radius(many) == pytest.approx(4 * 54, rel=0.1)
+
+
+def test_the_threshold_on_a_line_by_hand():
+    """With a radius of 8, tiles are 8 sqrt(1 - theta) apart or more: 4 (25 of them), 5.06 (17), 6.2
+    (15), 7.2 (13)."""
+    line = np.arange(100.0)[:, None]
+    found = [estimated_threshold(line, 8.0, n) for n in (63, 62, 43, 42, 38, 37, 33, 32)]
+    assert found == [0.75, 0.6, 0.6, 0.4, 0.4, 0.2, 0.2, 0.2]
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"engine": "gpu"}, "there is no engine 'gpu': use exact, reference, auto"),
+        ({"n_passes": 0}, "n_passes must be at least 1, got 0"),
+        ({"n_passes": 1.5}, "n_passes must be a whole number, got 1.5"),
+        ({"n_tiles": 0}, "n_tiles must be"),
+        ({"tile_radius": -1.0}, "tile_radius must be"),
+        ({"mu": "much"}, "mu must be"),
+    ],
+)
+def test_bad_parameters_are_named(changes, words):
+    X, y = blobs(30)
+    with pytest.raises(ParameterError, match=words):
+        ManifoldClassifier(**changes).fit(X, y)
+
+
+def test_bad_labels_are_named():
+    X, y = blobs(30)
+    made = ManifoldClassifier().partial_fit(X, y, classes=[0, 1, 2])
+    with pytest.raises(InputError, match=r"among the classes \[0, 1, 2\] or -1, got 7"):
+        made.partial_fit(X, np.full(30, 7))
+    with pytest.raises(InputError, match=r"classes must stay those of the first call, \[0, 1, 2\]"):
+        made.partial_fit(X, y, classes=[0, 1])
+    with pytest.raises(NotFittedError):
+        ManifoldClassifier().predict(X)
+    with pytest.raises(InputError, match="there are no labels"):
+        ManifoldClassifier().fit(X, np.full(30, -1))
+    with pytest.raises(ValueError, match="NaN"):
+        ManifoldClassifier().fit(np.full((30, 2), np.nan), y)
