@@ -68,7 +68,14 @@ def shorter(app, what, name, obj, options, signature, returns):
     return signature, alias.sub(r"\1", returns) if returns else returns
 
 
+def not_ours(app, what, name, obj, skip, options):
+    """Whether to leave out a method: scikit-learn adds some to every estimator, which its own
+    documentation describes."""
+    return True if re.fullmatch(r"set_\w+_request", name) else skip
+
+
 def setup(app):
     """Called by Sphinx."""
+    app.connect("autodoc-skip-member", not_ours)
     app.connect("autodoc-process-docstring", as_markup)
     app.connect("autodoc-process-signature", shorter)
