@@ -9,7 +9,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from circuits.lift import FloatArray, SphereLift, as_points, some_of, tile_radius_for
+from circuits.errors import InputError
+from circuits.lift import (
+    FloatArray,
+    SphereLift,
+    as_points,
+    in_own_units,
+    some_of,
+    tile_radius_for,
+)
 from circuits.parameters import CircuitParameters
 
 SHARE = 0.1
@@ -134,14 +142,19 @@ def estimated_radius(points: FloatArray) -> float:
     """
     from sklearn.neighbors import NearestNeighbors
 
-    some = np.unique(points[:: -(-len(points) // SEARCHED)], axis=0)
+    scaled, unit = in_own_units(some_of(points, SEARCHED))
+    some = np.unique(scaled, axis=0)
     if len(some) < 2:
-        return 1.0  # one point is one tile, of whatever size
+        raise InputError(
+            "a tile_radius cannot be chosen from one sample: give a tile_radius, or points that "
+            "differ"
+        )
     wanted = max(5, math.ceil(NEAR * math.sqrt(len(some))))
     search = NearestNeighbors(n_neighbors=min(wanted, len(some) - 1)).fit(some)
     distances, _ = search.kneighbors()  # from every point to others than itself
     fifth = distances[:, min(4, distances.shape[1] - 1)]
-    return float(max(BEYOND * np.quantile(fifth, 0.9), np.median(distances[:, -1])))
+    radius = max(BEYOND * np.quantile(fifth, 0.9), np.median(distances[:, -1]))
+    return math.ldexp(float(radius), unit)
 
 
 def estimated_threshold(points: FloatArray, radius: float, n_tiles: int) -> float:
@@ -151,6 +164,7 @@ def estimated_threshold(points: FloatArray, radius: float, n_tiles: int) -> floa
     Many tiles are exact; but where they are used up before all regions have some, points of the
     others have no answer.
     """
-    some = some_of(points)
+    some, unit = in_own_units(some_of(points))
+    radius = math.ldexp(radius, -unit)
     fitting = (t for t in THRESHOLDS if ROOM * tiles_needed(some, radius, t) <= n_tiles)
     return next(fitting, THRESHOLDS[-1])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,17 +16,20 @@ from sklearn.base import (
 )
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from circuits.base import Circuit
 from circuits.choosing import estimated_radius, estimated_threshold
-from circuits.engines import ENGINES
 from circuits.errors import InputError, LostLabelWarning, ParameterError, shown
 from circuits.lift import FloatArray, SphereLift
+from circuits.making import make_circuit
 from circuits.parameters import CircuitParameters
 
 UNLABELLED = -1
 """What stands for a missing label, as in scikit-learn's own semi-supervised estimators."""
+
+RIM = 0.999
+"""Where points outside the lift are moved to, as a share of its radius: inside, however rounded."""
 
 AT_A_TIME = 2048
 """Points that are presented, or answered, at once: more would only take memory."""
@@ -119,7 +122,7 @@ class ManifoldClassifier(
             raise ParameterError(f"n_passes must be at least 1, got {self.n_passes}")
         self.classes_ = _classes_of(labels)
         targets = self._targets(labels)
-        self._begin(points)
+        self.circuit_ = self._made_for(points)
         order = check_random_state(self.random_state).permutation(len(points))
         for silent in (True, *[False] * self.n_passes):
             self._present(points[order], None if silent else targets[order])
@@ -136,13 +139,15 @@ class ManifoldClassifier(
         points, labels = self._validated(X, y, reset=first)
         if first:
             self.classes_ = _classes_of(labels) if classes is None else np.unique(classes)
-            self._begin(points)
         elif classes is not None and not np.array_equal(np.unique(classes), self.classes_):
             raise InputError(
                 f"classes must stay those of the first call, {shown(self.classes_.tolist())}, "
                 f"got {shown(np.asarray(classes).tolist())}"
             )
-        self._present(points, self._targets(labels))
+        targets = self._targets(labels)
+        if first:
+            self.circuit_ = self._made_for(points)
+        self._present(points, targets)
         self.undecided_ = self.undecided(points)
         return self
 
@@ -167,22 +172,14 @@ class ManifoldClassifier(
 
     def undecided(self, X: ArrayLike) -> NDArray[np.bool_]:
         """Which points have no answer: no tile answers, or no label has reached those that do."""
-        return np.asarray(np.ptp(self._scores(X), axis=1) == 0)
+        return np.asarray(~self._scores(X).any(axis=1))
 
     def _validated(
         self, X: ArrayLike, y: ArrayLike, reset: bool
     ) -> tuple[FloatArray, NDArray[Any]]:
-        points, labels = validate_data(
-            self,
-            X,
-            _sortable(y),
-            reset=reset,
-            dtype=np.float64,
-            ensure_min_samples=1,
-            y_numeric=False,
-        )
+        points, labels = validate_data(self, X, _sortable(y), reset=reset, dtype=np.float64)
         check_classification_targets(labels)
-        return points, column_or_1d(labels, warn=True)
+        return points, labels
 
     def _targets(self, labels: NDArray[Any]) -> FloatArray:
         """Labels (n, class): +1 for the class of a point, -1 for the others, 0 where it is
@@ -196,13 +193,15 @@ class ManifoldClassifier(
             )
         return np.where(known[:, None], np.where(own, 1.0, -1.0), 0.0)
 
-    def _begin(self, points: FloatArray) -> None:
+    def _made_for(self, points: FloatArray) -> Circuit:
+        """A circuit with the parameters that were given, and those that its first points decide."""
         if len(self.classes_) == 0:
             raise InputError("there are no labels: give some points a class, or name the classes")
-        given = {"n_tiles": self.n_tiles, "tile_radius": self.tile_radius}
-        given |= {"recruit_below": self.recruit_below, "recycle": self.recycle}
+        own = {"tile_radius": self.tile_radius, "recruit_below": self.recruit_below}
         parameters = CircuitParameters(
-            **{name: value for name, value in given.items() if value is not None},
+            **{name: value for name, value in own.items() if value is not None},
+            n_tiles=self.n_tiles,
+            recycle=self.recycle,
             n_readouts=len(self.classes_),
             learning_rate=self.learning_rate,
             readout_rule="gated",
@@ -215,8 +214,12 @@ class ManifoldClassifier(
         if self.recruit_below is None:
             threshold = estimated_threshold(points, radius, parameters.n_tiles)
             parameters = parameters.replace(recruit_below=threshold)
-        self.circuit_ = _circuit(self.engine, parameters, _lift(points, radius))
-        self._n_features_out = self.n_tiles
+        # Points to come may lie beyond the first ones; two tiles beyond at least.
+        return make_circuit(self.engine, parameters, SphereLift.around(points, least=2 * radius))
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.circuit_.parameters.n_tiles
 
     def _present(self, points: FloatArray, targets: FloatArray | None) -> None:
         with warnings.catch_warnings():
@@ -231,11 +234,14 @@ class ManifoldClassifier(
         """Points, those outside the lift moved to its rim: what comes later may reach further than
         the points that decided about it."""
         lift = self.circuit_.lift
-        offset = points - lift.center
-        distance = np.linalg.norm(offset, axis=1, keepdims=True)
-        reach = np.where(distance > lift.radius, lift.radius / np.maximum(distance, 1e-300), 1.0)
-        moved: FloatArray = lift.center + offset * reach
-        return moved
+        # Halves, and directions of length one, because of numbers near the largest there is.
+        offset = points / 2 - lift.center / 2
+        largest = np.maximum(np.abs(offset).max(axis=1, keepdims=True), np.finfo(float).tiny)
+        direction = offset / largest
+        length = np.linalg.norm(direction, axis=1, keepdims=True)
+        outside = largest > lift.radius / 2 / np.maximum(length, 1)
+        rim = lift.center + RIM * lift.radius * direction / np.maximum(length, 1)
+        return np.where(outside, rim, points)
 
     def _responses(self, X: ArrayLike) -> Iterator[FloatArray]:
         check_is_fitted(self, "circuit_")
@@ -253,14 +259,18 @@ class ManifoldClassifier(
         return np.concatenate(found)
 
 
-def _sortable(labels: ArrayLike) -> ArrayLike:
+def _sortable(labels: Any) -> Any:
     """Labels that are texts but for -1 with a text for that, too: they must be in an order."""
-    array = np.asarray(labels) if labels is not None else None
-    if array is None or array.dtype.kind != "O" or not any(isinstance(v, str) for v in array.flat):
+    array = np.asarray(labels)
+    if array.dtype.kind != "O" or not any(isinstance(label, str) for label in array.flat):
         return labels
-    texts = array.copy()
-    texts[[not isinstance(v, str) and v == UNLABELLED for v in array.flat]] = str(UNLABELLED)
-    return texts
+    others = [label for label in array.flat if not isinstance(label, str)]
+    if strange := [label for label in others if label != UNLABELLED]:
+        raise InputError(
+            f"labels must all be texts, or {UNLABELLED} where one is missing, got "
+            f"{shown(strange[0])}"
+        )
+    return array.astype(str).astype(object)
 
 
 def _classes_of(labels: NDArray[Any]) -> NDArray[Any]:
@@ -277,24 +287,3 @@ def _missing(labels: NDArray[Any]) -> NDArray[np.bool_]:
     if labels.dtype.kind == "O":
         return np.array([str(label) == str(UNLABELLED) for label in labels], dtype=bool)
     return np.asarray(labels == UNLABELLED)
-
-
-def _lift(points: FloatArray, radius: float) -> SphereLift:
-    """A lift around points that reaches a few tiles further."""
-    center = points.min(axis=0) / 2 + points.max(axis=0) / 2
-    reach = float(np.linalg.norm(points - center, axis=1).max())
-    return SphereLift(center, 1.75 * max(reach, 2 * radius))
-
-
-def _circuit(engine: str, parameters: CircuitParameters, lift: SphereLift) -> Circuit:
-    from circuits.circuit import ManifoldCircuit
-    from circuits.reference import ReferenceCircuit
-
-    if engine in ENGINES:
-        return ManifoldCircuit(parameters, lift, engine)
-    settlings: dict[str, Literal["dynamics", "exact"]] = {"exact": "exact", "reference": "dynamics"}
-    if engine not in settlings:
-        raise ParameterError(
-            f"there is no engine {shown(engine)}: use {', '.join((*settlings, *ENGINES))}"
-        )
-    return ReferenceCircuit(parameters, lift, settling=settlings[engine])

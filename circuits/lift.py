@@ -49,17 +49,19 @@ class SphereLift:
         self.radius = as_number(radius, "radius", above=0)
 
     @classmethod
-    def around(cls, points: ArrayLike, slack: float = 1.75) -> SphereLift:
+    def around(cls, points: ArrayLike, slack: float = 1.75, least: float = 0.0) -> SphereLift:
         """A lift for a data set: centred on its bounding box, R = slack x the farthest point.
 
         A larger ``slack`` makes the lift more nearly isometric and the similarities closer to 1.
+        No point is taken to be nearer than ``least`` to the centre, in the units of the data.
         """
-        slack = as_number(slack, "slack", least=1)
+        slack, least = as_number(slack, "slack", least=1), as_number(least, "least", least=0)
         array = as_points(points)
         center = array.min(axis=0) / 2 + array.max(axis=0) / 2
         offset = array - center
-        unit = _exponent(float(np.abs(offset).max()))
+        unit = _exponent(max(float(np.abs(offset).max()), least))
         reach = float(np.linalg.norm(np.ldexp(offset, -unit), axis=1).max())
+        reach = max(reach, math.ldexp(least, -unit))
         if reach == 0:
             raise InputError("all points are equal: there is no extent to fit a lift to")
         try:
@@ -145,18 +147,23 @@ def tile_radius_for(points: ArrayLike, n_tiles: int, overlap: float = 5.0) -> fl
     array = as_points(points)
     n_tiles = as_count(n_tiles, "n_tiles", least=1)
     share = min(as_number(overlap, "overlap", above=0) / n_tiles, 1.0)
-    some = some_of(array)
-    unit = _exponent(float(np.abs(some).max()))
-    some = np.ldexp(some, -unit)
+    some, unit = in_own_units(some_of(array))
     radius = float(np.median(np.quantile(cdist(some, some), share, axis=1)))
     if radius == 0:
         raise InputError("most points coincide: give a tile_radius in the units of the data")
     return math.ldexp(radius, unit)
 
 
-def some_of(points: FloatArray) -> FloatArray:
-    """At most `SOME_POINTS` of the points, evenly spread over their order."""
-    return points[:: -(-len(points) // SOME_POINTS)]
+def some_of(points: FloatArray, most: int = SOME_POINTS) -> FloatArray:
+    """At most so many of the points, evenly spread over their order."""
+    return points[:: -(-len(points) // most)]
+
+
+def in_own_units(points: FloatArray) -> tuple[FloatArray, int]:
+    """Points in units of the power of two above the largest coordinate, and its exponent: squares
+    neither over- nor underflow, whatever the units of the data."""
+    unit = _exponent(float(np.abs(points).max()))
+    return np.ldexp(points, -unit), unit
 
 
 def as_points(points: ArrayLike, n_coordinates: int | None = None) -> FloatArray:

@@ -28,10 +28,10 @@ from circuits.dataset import versions
 from circuits.engines import ENGINES, cache, compiler
 from circuits.engines.scratch import scratch_folder
 from circuits.errors import EngineError
+from circuits.making import SOLVERS, make_circuit
 from circuits.state import Task
 from simulations import peers
 from simulations.datasets import MOONS_LIFT, two_moons
-from simulations.experiments.experiment import SOLVERS, make_circuit
 
 SIZES = ((40, 4), (200, 8), (200, 1), (1000, 8))
 STEPS = 200

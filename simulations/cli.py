@@ -134,7 +134,7 @@ def list_names() -> None:
     for name, entry in EXPERIMENTS.items():
         print(f"{name:<24} {entry.figure}: {entry.title}")
     from circuits.engines import ENGINES
-    from simulations.experiments.experiment import SOLVERS
+    from circuits.making import SOLVERS
 
     print(f"engines: {', '.join(ENGINES)}; in NumPy alone, for experiments: {', '.join(SOLVERS)}")
 

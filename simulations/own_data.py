@@ -19,11 +19,11 @@ from circuits.errors import shown_path
 from circuits.files import FileError
 from circuits.keeping import KIND
 from circuits.lift import FloatArray, SphereLift, as_labels
+from circuits.making import make_circuit
 from circuits.measures import accuracy
 from circuits.parameters import CircuitParameters
 from circuits.spiking.parameters import SpikingParameters
 from simulations.experiments import EXPERIMENTS
-from simulations.experiments.experiment import make_circuit
 from simulations.own_files import load_points
 
 SNAPSHOT_BYTES = 256 * 2**20

@@ -22,8 +22,8 @@ from circuits.errors import InputError, listed, shown_path
 from circuits.files import FileError
 from circuits.keeping import ANSWERS, Kept, load_circuit
 from circuits.lift import FloatArray
+from circuits.making import SOLVERS, check_engine
 from circuits.measures import accuracy
-from simulations.experiments.experiment import SOLVERS, check_engine
 from simulations.own_files import Content, Names, class_mapping, read_content
 
 ANSWER = re.compile(r"-?[0-9]\.[0-9]{16}e[+-][0-9]{2,3}")

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import sys
 import time
-from dataclasses import replace
 from pathlib import Path
 
 from circuits import files, results
@@ -53,8 +52,7 @@ def claims_again(out: Path) -> list[Claim]:
     found: list[Claim] = []
     for name in EXPERIMENTS:
         with results.opened(out / f"{name}.nc") as merged:
-            claims = get_experiment(name).claims(merged.load())
-        found += [replace(claim, experiment=name) for claim in claims]
+            found += sweep.claims_of(name, merged.load())
     return found
 
 

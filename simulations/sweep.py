@@ -27,10 +27,11 @@ from tqdm import tqdm
 from circuits import CircuitParameters, files, results
 from circuits.dataset import versions
 from circuits.errors import CircuitError, InputError, LostLabelWarning, UnsettledWarning, shown
+from circuits.making import check_engine
 from simulations.changes import parse_changes as parse_changes
 from simulations.experiments import EXPERIMENTS, get_experiment
 from simulations.experiments.claim import Claim, to_json
-from simulations.experiments.experiment import Config, Report, check_engine
+from simulations.experiments.experiment import Config, Report
 
 ROUNDING = 1e-8
 """Runs that differ by less are the same but for rounding, which is another on other machines."""
@@ -151,7 +152,6 @@ def run_experiment(
     scheduler: str | None = None,
 ) -> tuple[xr.Dataset, list[Claim]]:
     """Run an experiment's repeats, merge them into one file, and check its claims."""
-    experiment = get_experiment(config.experiment)
     target, kind = out / f"{config.experiment}.nc", f"merged {config.experiment}"
     files.require_folder(out / config.experiment)
     files.clear_partial(out / config.experiment)
@@ -174,7 +174,7 @@ def run_experiment(
             results.save(dataset, job_path(out, config.experiment, dataset.attrs["seed"]))
             bar.update()
     merged = merge([results.load(job_path(out, config.experiment, seed)) for seed in seeds])
-    claims = [replace(claim, experiment=config.experiment) for claim in experiment.claims(merged)]
+    claims = claims_of(config.experiment, merged)
     merged.attrs |= {"claims": to_json(claims), "experiment": config.experiment, "kind": kind}
     merged.attrs.pop("variables", None)
     results.save(merged, target)
@@ -254,6 +254,11 @@ def _on_cluster(todo: list[Job], address: str) -> Iterator[xr.Dataset]:
                 ) from None
             yield found
             future.release()
+
+
+def claims_of(name: str, merged: xr.Dataset) -> list[Claim]:
+    """The claims of an experiment on its merged repeats, each with the experiment's name."""
+    return [replace(claim, experiment=name) for claim in get_experiment(name).claims(merged)]
 
 
 def merge(datasets: list[xr.Dataset]) -> xr.Dataset:

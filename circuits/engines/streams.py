@@ -111,20 +111,7 @@ def initial_values(
             "tau_h": p.tau_h_,
         },
         "inhibitory": {"u": u, "u_rest": rest_u, "tau_u": p.tau_u_},
-        "gain_control": {
-            "size": begin.size,
-            "gain": begin.gain,
-            "scale": begin.scale,
-            "ratio": begin.ratio,
-            "covered": begin.covered,
-            "last": begin.last,
-            "smallest": circuit.floor,
-            "controlled": float(circuit.gain is None),
-            "constant_gain": circuit.gain or 0.0,
-            "recruiting": int(task.learn and p.tiles == "recruit"),
-            "least": (p.recruit_below + rules.TIE) * (1 - circuit.alpha),
-            "first_presentation": state.learned,
-        },
+        "gain_control": gain_values(circuit, state, task, begin),
         "lateral": {"V": model.packed("lateral", V), "tau_V": p.tau_V_},
         "feedforward": {"W": model.packed("feedforward", state.W)},
         "readout": {"z": task.z[0], "mu": np.array(p.mu_per_readout)},
@@ -135,11 +122,37 @@ def initial_values(
             "constant_rate": 0.0 if running or not task.learn else float(p.readout_rate),
         },
     }
-    for name, value in {**state.extra, **values_set}.items():
+    set_own(values, {**state.extra, **values_set}, task)
+    return values
+
+
+def gain_values(
+    circuit: Circuit, state: CircuitState, task: Task, begin: rules.Start
+) -> dict[str, Any]:
+    """Values of the gain control's variables where a stream begins so."""
+    p = circuit.parameters
+    return {
+        "size": begin.size,
+        "gain": begin.gain,
+        "scale": begin.scale,
+        "ratio": begin.ratio,
+        "covered": begin.covered,
+        "last": begin.last,
+        "smallest": circuit.floor,
+        "controlled": float(circuit.gain is None),
+        "constant_gain": circuit.gain or 0.0,
+        "recruiting": int(task.learn and p.tiles == "recruit"),
+        "least": (p.recruit_below + rules.TIE) * (1 - circuit.alpha),
+        "first_presentation": state.learned,
+    }
+
+
+def set_own(values: dict[str, dict[str, Any]], own: Mapping[str, FloatArray], task: Task) -> None:
+    """Put what a user has set, as "group.variable", in the place of the values of a circuit."""
+    for name, value in own.items():
         group, _, variable = name.partition(".")
         if task.learn or name not in LEARNING:
             values[group][variable] = value
-    return values
 
 
 def collect(

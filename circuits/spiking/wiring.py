@@ -13,7 +13,7 @@ from circuits.engines import streams
 from circuits.engines.wiring import Wiring
 from circuits.lift import FloatArray
 from circuits.spiking.cells import Cells
-from circuits.spiking.parameters import LOWEST, trace_step
+from circuits.spiking.parameters import LOWEST, SpikingParameters, trace_step
 from circuits.state import CircuitState, Task
 
 if TYPE_CHECKING:
@@ -70,96 +70,33 @@ class SpikingWiring(Wiring):
         """
         p, s, cells = circuit.parameters, circuit.spiking, Cells.of(circuit)
         own = cells.expanded(state)
-        x = task.x[0]
-        a = rules.drive(own["W"], own["b"], x, circuit.alpha)
+        a = rules.drive(own["W"], own["b"], task.x[0], circuit.alpha)
         begin = rules.start(a / math.sqrt(s.cells), circuit.floor, state.last_size, circuit.gain)
         in_use = np.repeat(state.in_use, s.cells)
-        strength = circuit.strength
-        current = np.where(
-            in_use & (begin.covered > 0), np.maximum(strength * begin.gain * a, LOWEST), LOWEST
-        )
         eta = float(np.ravel(values_set.get("excitatory.eta", p.learning_rate))[0])
         eta = eta if task.learn else 0.0
-        running = p.readout_rate == "running_mean"
-        constant = 0.0 if running or not task.learn else float(p.readout_rate)
-        rate = float(task.learn and running) / (state.learned + 1) + constant
-        forgets = rate if p.readout_rule == "paper" else 0.0
         rest_h, direction = 1 / math.sqrt(p.n_tiles), rules.rest_direction(p.n_interneurons)
-        rest_u = np.repeat(math.sqrt(2 if circuit.gain else strength) * direction, s.cells)
+        rest_u = np.repeat(math.sqrt(2 if circuit.gain else circuit.strength) * direction, s.cells)
         rest_h = float(np.ravel(values_set.get("excitatory.h_rest", rest_h))[0])
         rest_u = np.asarray(values_set.get("inhibitory.u_rest", rest_u))
-        common = {"steps": s.n_steps, "window": s.window_steps}
-        fast = {"tau_trace": s.tau_trace_, "sigma": s.sigma}
+        strongest = np.maximum(circuit.strength * begin.gain * a, LOWEST)
+        current = np.where(in_use & (begin.covered > 0), strongest, LOWEST)
+        firing = {"current": current, "a": a, "drive": own["W"] @ task.x[0]}
+        learned = {"b": (1 - eta) * own["b"], "recruited": own["recruited"], "eta": eta}
         values: dict[str, dict[str, Any]] = {
             "inputs": {
-                **{"x": x, "presentation": 0, "n_presentations": len(task.x), "reset": 1},
+                **{"x": task.x[0], "presentation": 0, "n_presentations": len(task.x), "reset": 1},
                 **{"restart": 0, "carry": 0},
             },
-            "excitatory": common
-            | fast
-            | {
-                **{"v": cells.phases(s.cells, p.n_tiles), "inh": 0.0, "tr": 0.0, "count": 0.0},
-                **{"h": 0.0, "b": (1 - eta) * own["b"], "drive": own["W"] @ x, "a": a},
-                **{"current": current, "recruited": own["recruited"], "joins": 0},
-                **{"tile": np.repeat(np.arange(p.n_tiles), s.cells), "share": 1 / s.cells},
-                **{"v_rest": cells.phases(s.cells, p.n_tiles), "h_rest": rest_h},
-                **{"kappa": p.kappa, "sqrt_alpha": math.sqrt(circuit.alpha), "eta": eta},
-                **{"strength": strength, "lowest": LOWEST, "slope": s.slope, "rate_h": s.rate_h_},
-                **{"tau_i": s.tau_i_, "tau_m": s.tau_m_},
-                "q_trace": trace_step(s.dt_, s.tau_trace_, s.rate_h_),
-                "q_window": 1 / (s.rate_h_ * s.window_),
-            },
-            "inhibitory": common
-            | fast
-            | {
-                **{"v": cells.phases(s.cells, p.n_interneurons), "exc": 0.0, "tr": 0.0},
-                **{"count": 0.0, "u": 0.0, "u_rest": rest_u},
-                "v_rest": cells.phases(s.cells, p.n_interneurons),
-                **{"rate_u": s.rate_u_, "tau_e": s.tau_e_, "tau_u": s.tau_u_},
-                "q_trace": trace_step(s.dt_, s.tau_trace_, s.rate_u_),
-                "q_window": 1 / (s.rate_u_ * s.window_),
-            },
-            "gain_control": {
-                **{"size": begin.size, "gain": begin.gain, "scale": begin.scale},
-                **{"ratio": begin.ratio, "covered": begin.covered, "last": begin.last},
-                **{"smallest": circuit.floor, "controlled": float(circuit.gain is None)},
-                "constant_gain": circuit.gain or 0.0,
-                "recruiting": int(task.learn and p.tiles == "recruit"),
-                "least": (p.recruit_below + rules.TIE) * (1 - circuit.alpha),
-                "first_presentation": state.learned,
-            },
-            "lateral": {
-                "V": np.outer(rest_u, rest_h * in_use).ravel(),
-                **{"tau_V": s.tau_V_, "decays": float(s.V_rule != "freeze")},
-                "potentiates": float(s.V_rule == "spikes"),
-                "q_e": 1 / (s.cells * s.rate_h_ * s.tau_e_),
-                "q_i": 1 / (s.cells * s.rate_u_ * s.tau_i_),
-                "c_h": 0.5 / (s.rate_h_ * s.tau_V_),
-                "c_u": 0.5 / (s.rate_u_ * s.tau_V_),
-                "own": 0.5 if s.neuron == "if" else 0.0,
-            },
+            "excitatory": _excitatory(circuit, cells) | firing | learned | {"h_rest": rest_h},
+            "inhibitory": _inhibitory(circuit, cells) | {"u_rest": rest_u},
+            "gain_control": streams.gain_values(circuit, state, task, begin),
+            "lateral": _lateral(s) | {"V": np.outer(rest_u, rest_h * in_use).ravel()},
             "feedforward": {"W": ((1 - eta) * own["W"]).ravel()},
-            "readout": common
-            | {
-                **{"v": cells.readout_phases(), "net": 0.0, "count": 0.0, "y": 0.0},
-                **{"z": np.repeat(task.z[0], s.readout_cells), "v_rest": cells.readout_phases()},
-                "mu": np.repeat(p.mu_per_readout, s.readout_cells),
-                "unit": np.repeat(np.arange(p.n_readouts), s.readout_cells),
-                **{"rate_y": s.rate_y_, "tau_y": s.tau_y_},
-                "q_window": 1 / (s.rate_y_ * s.window_),
-            },
-            "classifier": {
-                **{"w": ((1 - forgets) * own["w"]).ravel(), "learned": state.learned + 1},
-                **{"running": float(task.learn and running), "constant_rate": constant},
-                **{"rate": rate, "q_net": 1 / (s.cells * s.rate_h_ * s.tau_y_)},
-            },
+            "readout": _readout(circuit, cells) | {"z": np.repeat(task.z[0], s.readout_cells)},
+            "classifier": _classifier(circuit, state, task, own["w"]),
         }
-        if p.readout_rule == "gated":
-            values["readout"]["total"] = 0.0
-        for name, value in values_set.items():
-            group, _, variable = name.partition(".")
-            if task.learn or name not in streams.LEARNING:
-                values[group][variable] = value
+        streams.set_own(values, values_set, task)
         return values
 
     def shown(self, circuit: Any, state: CircuitState) -> dict[str, dict[str, Any]]:
@@ -262,4 +199,80 @@ def _spikes(
         "cell": cell,
         "presentation": (step - 1) // n_steps - shown + learned,
         "step": (step - 1) % n_steps + 1,
+    }
+
+
+def _excitatory(circuit: Any, cells: Cells) -> dict[str, Any]:
+    """Tiles' cells at rest, and their constants."""
+    p, s = circuit.parameters, circuit.spiking
+    phases = cells.phases(s.cells, p.n_tiles)
+    return _counting(s, s.rate_h_) | {
+        **{"v": phases, "v_rest": phases, "inh": 0.0, "tr": 0.0, "count": 0.0, "h": 0.0},
+        **{"tile": np.repeat(np.arange(p.n_tiles), s.cells), "share": 1 / s.cells, "joins": 0},
+        **{"kappa": p.kappa, "sqrt_alpha": math.sqrt(circuit.alpha), "lowest": LOWEST},
+        **{"strength": circuit.strength, "slope": s.slope, "rate_h": s.rate_h_},
+        **{"tau_i": s.tau_i_, "tau_m": s.tau_m_, "tau_trace": s.tau_trace_, "sigma": s.sigma},
+        "q_trace": trace_step(s.dt_, s.tau_trace_, s.rate_h_),
+    }
+
+
+def _inhibitory(circuit: Any, cells: Cells) -> dict[str, Any]:
+    """Interneurons' cells at rest, and their constants."""
+    s = circuit.spiking
+    phases = cells.phases(s.cells, circuit.parameters.n_interneurons)
+    return _counting(s, s.rate_u_) | {
+        **{"v": phases, "v_rest": phases, "exc": 0.0, "tr": 0.0, "count": 0.0, "u": 0.0},
+        **{"rate_u": s.rate_u_, "tau_e": s.tau_e_, "tau_u": s.tau_u_},
+        **{"tau_trace": s.tau_trace_, "sigma": s.sigma},
+        "q_trace": trace_step(s.dt_, s.tau_trace_, s.rate_u_),
+    }
+
+
+def _readout(circuit: Any, cells: Cells) -> dict[str, Any]:
+    """Readouts' cells at rest, and their constants."""
+    p, s = circuit.parameters, circuit.spiking
+    phases = cells.readout_phases()
+    totals = {"total": 0.0} if p.readout_rule == "gated" else {}
+    return (
+        _counting(s, s.rate_y_)
+        | totals
+        | {
+            **{"v": phases, "v_rest": phases, "net": 0.0, "count": 0.0, "y": 0.0},
+            **{"mu": np.repeat(p.mu_per_readout, s.readout_cells)},
+            **{"unit": np.repeat(np.arange(p.n_readouts), s.readout_cells)},
+            **{"rate_y": s.rate_y_, "tau_y": s.tau_y_},
+        }
+    )
+
+
+def _counting(s: SpikingParameters, rate: float) -> dict[str, Any]:
+    """What makes rates of spikes: those in the last window of a presentation, over what a cell
+    of rate one fires in it."""
+    return {"steps": s.n_steps, "window": s.window_steps, "q_window": 1 / (rate * s.window_)}
+
+
+def _lateral(s: SpikingParameters) -> dict[str, Any]:
+    """Constants of the fast synapses."""
+    return {
+        **{"tau_V": s.tau_V_, "decays": float(s.V_rule != "freeze")},
+        "potentiates": float(s.V_rule == "spikes"),
+        "q_e": 1 / (s.cells * s.rate_h_ * s.tau_e_),
+        "q_i": 1 / (s.cells * s.rate_u_ * s.tau_i_),
+        "c_h": 0.5 / (s.rate_h_ * s.tau_V_),
+        "c_u": 0.5 / (s.rate_u_ * s.tau_V_),
+        "own": 0.5 if s.neuron == "if" else 0.0,
+    }
+
+
+def _classifier(circuit: Any, state: CircuitState, task: Task, w: FloatArray) -> dict[str, Any]:
+    """The readouts' synapses as the first presentation finds them: what it forgets is gone."""
+    p, s = circuit.parameters, circuit.spiking
+    running = float(task.learn and p.readout_rate == "running_mean")
+    constant = 0.0 if p.readout_rate == "running_mean" or not task.learn else float(p.readout_rate)
+    rate = running / (state.learned + 1) + constant
+    forgets = rate if p.readout_rule == "paper" else 0.0
+    return {
+        **{"w": ((1 - forgets) * w).ravel(), "learned": state.learned + 1, "rate": rate},
+        **{"running": running, "constant_rate": constant},
+        "q_net": 1 / (s.cells * s.rate_h_ * s.tau_y_),
     }

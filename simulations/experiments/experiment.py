@@ -21,65 +21,19 @@ from pydantic import (
     model_validator,
 )
 
-from circuits import (
-    CircuitParameters,
-    ManifoldCircuit,
-    ReferenceCircuit,
-    SphereLift,
-    SpikingCircuit,
-    SpikingParameters,
-)
-from circuits.base import Circuit
-from circuits.engines import ENGINES
+from circuits import CircuitParameters, SphereLift
 from circuits.errors import InputError, ParameterError, shown
 from circuits.lift import FloatArray
+from circuits.making import check_engine
+from circuits.making import make_circuit as make_circuit
 from circuits.selection import SELECTION_SEED, reported
 from simulations.experiments.claim import Claim as Claim
 from simulations.experiments.evidence import Evidence
-
-SOLVERS = ("reference", "exact")
-"""The two NumPy solvers, by the names that stand beside those of Brian2's engines."""
 
 MOST_POINTS = 10**7
 """A repeat is kept in memory, and this many presentations with 40 tiles take 4 GB."""
 
 Report = Callable[[str], None]
-
-
-def check_engine(engine: str) -> str:
-    """The name of an engine or a solver, or an error that names them all."""
-    if engine not in (*ENGINES, *SOLVERS):
-        raise InputError(
-            f"there is no engine {shown(engine)}: use {', '.join((*ENGINES, *SOLVERS))}"
-        )
-    return engine
-
-
-def make_circuit(
-    engine: str,
-    parameters: CircuitParameters,
-    lift: SphereLift,
-    tile_centers: Any = None,
-    *,
-    spiking: SpikingParameters | None = None,
-    seed: int = 0,
-) -> Circuit:
-    """A circuit on Brian2, or one of the two NumPy solvers, by name.
-
-    With ``spiking`` it is the spiking twin, for which there is no solver; ``seed`` is of its cells.
-    """
-    if check_engine(engine) in SOLVERS and spiking is not None:
-        raise InputError(
-            f"engine {engine} has no cells that fire: a spiking circuit takes {', '.join(ENGINES)}"
-        )
-    if spiking is not None:
-        return SpikingCircuit(
-            parameters, lift, engine, spiking=spiking, seed=seed, tile_centers=tile_centers
-        )
-    if engine in SOLVERS:
-        settling: Any = {"reference": "dynamics", "exact": "exact"}[engine]
-        return ReferenceCircuit(parameters, lift, settling=settling, tile_centers=tile_centers)
-    return ManifoldCircuit(parameters, lift, engine, tile_centers=tile_centers)
 
 
 class Settings(BaseModel):

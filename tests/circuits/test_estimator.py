@@ -16,12 +16,17 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from circuits import CircuitParameters, ManifoldClassifier, ReferenceCircuit
 from circuits.choosing import estimated_radius, estimated_threshold
-from circuits.errors import InputError, ParameterError
+from circuits.errors import InputError
 
 
 @parametrize_with_checks([ManifoldClassifier()])
 def test_what_scikit_learn_expects(estimator, check):
     check(estimator)
+
+
+def refused(words: str):
+    """An error of ours that says so, whatever its class: all are ValueErrors."""
+    return pytest.raises(ValueError, match=words)
 
 
 def blobs(n: int = 200, seed: int = 0):
@@ -142,10 +147,14 @@ def test_points_outside_the_lift_are_moved_to_its_rim():
     made = ManifoldClassifier(tile_radius=1.5).partial_fit(X, y)
     lift = made.circuit_.lift
     away = lift.center + np.array([[3.0, 4.0]]) * lift.radius
-    np.testing.assert_allclose(
-        made._within(away), lift.center + lift.radius * np.array([[0.6, 0.8]])
-    )
-    assert (made._within(X) == lift.center + (X - lift.center)).all()
+    rim = lift.center + 0.999 * lift.radius * np.array([[0.6, 0.8]])
+    np.testing.assert_allclose(made._within(away), rim)
+    assert (made._within(X) == X).all()
+    # Squares of such numbers are infinite.
+    largest = np.array([[1e200, 0.0], [-1.5e308, 1.5e308]])
+    along = np.array([[1.0, 0.0], [-(0.5**0.5), 0.5**0.5]])
+    np.testing.assert_allclose(made._within(largest), lift.center + 0.999 * lift.radius * along)
+    assert np.isfinite(made.predict_proba(largest)).all()
     assert np.isfinite(made.partial_fit(away, [0]).predict_proba(away)).all()
 
 
@@ -160,7 +169,7 @@ def test_unlabelled_points_help():
     assert alone.fit(X[known], labels[known]).score(X, y) < 0.9
 
 
-@pytest.mark.parametrize("engine", ["reference", "numpy"])
+@pytest.mark.parametrize("engine", ["reference", "numpy", "cpp_standalone"])
 def test_engines_agree(engine):
     X, y = blobs(60)
     labels = few(y)
@@ -212,10 +221,11 @@ def test_the_radius_on_a_line_by_hand():
     fifth = [sorted(abs(a - b) for b in range(8))[5] for a in range(8)]
     assert sorted(fifth) == [3, 3, 3, 3, 4, 4, 5, 5]
     assert estimated_radius(short) == pytest.approx(1.2 * 5)
-    # Few points, equal points, and one that lies far off.
+    # Few points, two of them equal, and one that lies far off.
     assert estimated_radius(np.array([[0.0], [3.0], [3.0]])) == pytest.approx(1.2 * 3)
-    assert estimated_radius(np.zeros((4, 2))) == 1
     assert estimated_radius(np.append(line, [[1e6]], axis=0)) == 8
+    with refused("a tile_radius cannot be chosen from one sample"):
+        estimated_radius(np.zeros((4, 2)))
     # Of many points some are looked at, in whatever order they come.
     many = np.random.default_rng(0).permutation(np.arange(20_000.0))[:, None]
     assert estimated_radius(many) == pytest.approx(4 * 54, rel=0.1)
@@ -232,7 +242,10 @@ def test_the_threshold_on_a_line_by_hand():
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"engine": "gpu"}, "there is no engine 'gpu': use exact, reference, auto"),
+        ({"engine": "gpu"}, "there is no engine 'gpu': use auto, cpp_standalone"),
+        ({"engine": 3}, "there is no engine 3: use auto"),
+        ({"engine": ["exact"]}, "there is no engine"),
+        ({"n_tiles": None}, "n_tiles must be"),
         ({"n_passes": 0}, "n_passes must be at least 1, got 0"),
         ({"n_passes": 1.5}, "n_passes must be a whole number, got 1.5"),
         ({"n_tiles": 0}, "n_tiles must be"),
@@ -242,8 +255,10 @@ def test_the_threshold_on_a_line_by_hand():
 )
 def test_bad_parameters_are_named(changes, words):
     X, y = blobs(30)
-    with pytest.raises(ParameterError, match=words):
-        ManifoldClassifier(**changes).fit(X, y)
+    made = ManifoldClassifier(**changes)
+    with refused(words):
+        made.fit(X, y)
+    assert not hasattr(made, "circuit_")
 
 
 def test_bad_labels_are_named():
@@ -259,3 +274,42 @@ def test_bad_labels_are_named():
         ManifoldClassifier().fit(X, np.full(30, -1))
     with pytest.raises(ValueError, match="NaN"):
         ManifoldClassifier().fit(np.full((30, 2), np.nan), y)
+    with refused("labels must all be texts, or -1 where one is missing, got None"):
+        ManifoldClassifier().fit(X, np.array(["a", None, "b"] * 10, dtype=object))
+
+
+def test_a_refused_first_call_leaves_nothing():
+    """A stream whose first call is refused begins with the next one."""
+    X, y = blobs(30)
+    made = ManifoldClassifier()
+    with refused("labels must be among the classes"):
+        made.partial_fit(X, np.full(30, 9), classes=[0, 1, 2])
+    assert not hasattr(made, "circuit_")
+    assert made.partial_fit(X, y, classes=[0, 1, 2]).circuit_.state.learned == 30
+
+
+def test_a_radius_needs_points_that_differ():
+    for points in (np.ones((1, 2)), np.ones((10, 2))):
+        labels = np.arange(len(points)) % 2
+        with refused("a tile_radius cannot be chosen from one sample: give a tile_radius"):
+            ManifoldClassifier().partial_fit(points, labels, classes=[0, 1])
+        made = ManifoldClassifier(tile_radius=0.5).partial_fit(points, labels, classes=[0, 1])
+        assert made.transform(points)[0].tolist() == [1.0] + [0.0] * 399
+        assert not made.transform(points + 1).any()
+
+
+@pytest.mark.parametrize("unit", [1e-200, 1e-12, 1e12, 1e200])
+def test_units_do_not_matter(unit):
+    """A power of ten is not one of two: rounding of the points moves rates by some 1e-13."""
+    X, y = blobs(60)
+    own, other = (ManifoldClassifier(random_state=0).fit(X * s, few(y)) for s in (1.0, unit))
+    np.testing.assert_allclose(other.transform(X * unit), own.transform(X), atol=1e-9)
+    assert (other.predict(X * unit) == own.predict(X)).all()
+
+
+def test_one_class_is_an_answer():
+    X, _ = blobs(60)
+    made = ManifoldClassifier(random_state=0).fit(X, np.zeros(60))
+    assert made.classes_.tolist() == [0]
+    assert not made.undecided_.any()
+    assert (made.predict_proba(X) == 1).all()

@@ -23,9 +23,9 @@ from circuits import (
 )
 from circuits.errors import EngineError, InputError, ParameterError
 from circuits.files import FileError
+from circuits.making import make_circuit
 from circuits.rules import Rule
 from circuits.state import CircuitState
-from simulations.experiments.experiment import make_circuit
 from tests.circuits.test_agreement import LIFT
 from tests.conftest import moons, small_circuit
 

@@ -9,7 +9,14 @@ import pytest
 
 from circuits import SphereLift
 from circuits.errors import InputError, ParameterError
-from circuits.lift import FINEST_ALPHA, as_labels, distinct_rows, some_of, tile_radius_for
+from circuits.lift import (
+    FINEST_ALPHA,
+    as_labels,
+    distinct_rows,
+    in_own_units,
+    some_of,
+    tile_radius_for,
+)
 
 
 def test_points_on_the_sphere_by_hand():
@@ -40,6 +47,12 @@ def test_the_lift_around_points_has_their_middle_and_reach():
     assert SphereLift.around(ring, 1).radius == pytest.approx(1, rel=1e-15)
     with pytest.raises(InputError, match="all points are equal"):
         SphereLift.around([[1.0, 2.0], [1.0, 2.0]])
+    # Taken to reach at least so far: points 5 away, none at all, and far larger ones.
+    assert SphereLift.around(points, 2, least=4).radius == 2 * 5
+    assert SphereLift.around(points, 2, least=6).radius == 2 * 6
+    assert SphereLift.around([[1.0, 2.0]], 2, least=3e200).radius == 6e200
+    with pytest.raises(ParameterError, match="least must be"):
+        SphereLift.around(points, least=-1)
 
 
 @pytest.mark.parametrize("size", [1e-200, 1.0, 1e200])
@@ -118,6 +131,16 @@ def test_rows_of_a_triangle_have_quantiles_of_their_own():
 def test_at_most_a_thousand_points_evenly_spread():
     for count, step in ((1, 1), (1000, 1), (1001, 2), (2000, 2), (2001, 3)):
         assert some_of(np.arange(count)).tolist() == list(range(0, count, step))
+    assert some_of(np.arange(10), 4).tolist() == [0, 3, 6, 9]
+
+
+def test_points_in_units_of_their_own():
+    """The power of two above the largest coordinate, so that nothing is rounded."""
+    for factor in (2.0**-900, 1.0, 2.0**900):
+        scaled, unit = in_own_units(np.array([[3.0, -5.0], [0.0, 1.0]]) * factor)
+        assert scaled.tolist() == [[3 / 8, -5 / 8], [0, 1 / 8]]
+        assert 2.0**unit == 8 * factor
+    assert in_own_units(np.zeros((1, 2)))[0].tolist() == [[0, 0]]
 
 
 def test_distinct_rows_are_the_first_of_their_kind():

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from circuits.engines import cache
-from simulations.experiments.experiment import make_circuit
+from circuits.making import make_circuit
 from tests.circuits.test_agreement import LIFT
 from tests.conftest import moons, small_circuit
 

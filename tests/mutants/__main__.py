@@ -28,6 +28,7 @@ TESTS = {
     "circuits/lift.py": ["lift", "measures", "inputs"],
     "circuits/base.py": ["base", "dataset"],
     "circuits/engines/streams.py": ["streams"],
+    "circuits/making.py": ["making"],
     "circuits/measures.py": ["measures", "inputs"],
     "circuits/selection.py": ["measures"],
     "simulations/baselines.py": ["baselines", "chessboards"],

@@ -20,9 +20,9 @@ import pytest
 import xarray as xr
 
 from circuits.engines import ENGINES
+from circuits.making import SOLVERS
 from simulations import cli
 from simulations.experiments import EXPERIMENTS
-from simulations.experiments.experiment import SOLVERS
 
 
 def run(*arguments) -> SimpleNamespace:
@@ -267,9 +267,9 @@ def test_quick_benchmark(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("engine", ["numpy", "cpp_standalone", "reference"])
 def test_a_timing_leaves_the_circuit_as_it_was(engine):
+    from circuits.making import make_circuit
     from simulations import bench
     from simulations.datasets import MOONS_LIFT
-    from simulations.experiments.experiment import make_circuit
 
     parameters, centers = bench.make_case(6, 2)
     circuit = make_circuit(engine, parameters, MOONS_LIFT, centers)

@@ -12,8 +12,7 @@ import xarray as xr
 
 from analysis.holdings import damage, lacking
 from analysis.kinds import FIGURES
-from circuits import CircuitParameters, SpikingCircuit, SpikingParameters
-from circuits.engines import ENGINES
+from circuits import CircuitParameters
 from circuits.errors import InputError, ParameterError
 from circuits.selection import SELECTION_SEED
 from simulations import sweep
@@ -21,7 +20,6 @@ from simulations.experiments import EXPERIMENTS, get_experiment
 from simulations.experiments.evidence import certain
 from simulations.experiments.experiment import (
     MOST_POINTS,
-    SOLVERS,
     Config,
     Experiment,
     Grid,
@@ -32,7 +30,6 @@ from simulations.experiments.experiment import (
     Settings,
     error_rate,
     joined,
-    make_circuit,
     seeds,
     spread,
     standard_error,
@@ -158,31 +155,6 @@ def test_repeats_for_choosing_do_not_count_towards_the_size():
     )
     assert experiment.decide(merged, certain(True)) is True
     assert experiment.decide(merged.isel(repeat=slice(1, None)), certain(True)) is None
-
-
-@pytest.mark.parametrize("engine", [*ENGINES, *SOLVERS])
-def test_every_engine_and_solver_makes_a_circuit(engine):
-    circuit = make_circuit(engine, CircuitParameters(), get_experiment("two-moons").lift)
-    assert circuit.engine == engine or engine == "auto"
-
-
-def test_other_engines_are_refused():
-    lift = get_experiment("two-moons").lift
-    with pytest.raises(InputError, match=r"no engine 'gpu': use auto, .*exact"):
-        make_circuit("gpu", CircuitParameters(), lift)
-    with pytest.raises(InputError, match=r"exact has no cells that fire: .* auto, cpp_standalone"):
-        make_circuit("exact", CircuitParameters(), lift, spiking=SpikingParameters())
-
-
-def test_a_circuit_by_name_with_spikes():
-    parameters, lift = CircuitParameters(n_tiles=2), get_experiment("two-moons").lift
-    spiking = SpikingParameters(cells=2)
-    centers = [[0.0, 0.5], [1.0, 0.0]]
-    circuit = make_circuit("numpy", parameters, lift, centers, spiking=spiking, seed=3)
-    assert type(circuit) is SpikingCircuit
-    assert (circuit.spiking, circuit.seed) == (spiking, 3)
-    np.testing.assert_allclose(circuit.state.W, lift(np.array(centers)), atol=1e-12)
-    assert make_circuit("numpy", parameters, lift, spiking=spiking).seed == 0
 
 
 def test_error_rate_counts_silence_as_half():
@@ -408,15 +380,6 @@ def test_a_configuration_is_plain_and_its_fingerprint_that_of_its_content():
     # In which order names were written does not matter, whatever else does.
     assert of({"a": 1, "b": 2}) == of({"b": 2, "a": 1})
     assert len({of({"a": 1}), of({"a": 2}), of({"b": 1}), of({"a": 1}, "reference")}) == 4
-
-
-@pytest.mark.parametrize(("engine", "settling"), [("reference", "dynamics"), ("exact", "exact")])
-def test_solvers_of_a_name_start_with_the_tiles_they_are_given(engine, settling):
-    lift = get_experiment("two-moons").lift
-    centers = [[0.0, 0.5], [1.0, 0.0]]
-    circuit = make_circuit(engine, CircuitParameters(n_tiles=2), lift, centers)
-    assert circuit.settling == settling
-    np.testing.assert_allclose(circuit.state.W, lift(np.array(centers)), atol=1e-12)
 
 
 def test_attributes_of_several_runs_are_of_the_worst():

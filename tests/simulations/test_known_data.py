@@ -89,7 +89,7 @@ def test_a_stream_does_not_need_more_memory_as_it_grows():
 
 def test_what_is_documented_is_what_was_asked_for():
     """Held to: digits with ten labels per class 0.94, and level with LabelSpreading on the others,
-    that is within 0.01 or two standard errors of it."""
+    that is within 0.01 of it."""
     measured = json.loads(Path("docs/measured/known_data.json").read_text(encoding="utf-8"))
     accuracy = measured["accuracy"]
     assert list(accuracy) == list(known_data.DATA)
@@ -97,8 +97,7 @@ def test_what_is_documented_is_what_was_asked_for():
     for name in known_data.DATA:
         own, other = (np.array(accuracy[name][m]) for m in ("ManifoldClassifier", "LabelSpreading"))
         assert len(own) == len(known_data.SEEDS)
-        apart = own - other
-        assert apart.mean() > -max(0.01, 2 * apart.std(ddof=1) / np.sqrt(len(own)))
+        assert (own - other).mean() > -0.01
     assert measured["stream"]["points"] == 1_000_000
     assert measured["stream"]["peak"] < 1.1 * measured["stream"]["first"]
 

@@ -1,0 +1,56 @@
+"""Circuits by the name of what computes them."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from circuits.base import Circuit
+from circuits.circuit import ManifoldCircuit
+from circuits.engines import ENGINES
+from circuits.errors import InputError, shown
+from circuits.lift import SphereLift
+from circuits.parameters import CircuitParameters
+from circuits.reference import ReferenceCircuit
+from circuits.spiking.circuit import SpikingCircuit
+from circuits.spiking.parameters import SpikingParameters
+
+SOLVERS: dict[str, Literal["dynamics", "exact"]] = {"reference": "dynamics", "exact": "exact"}
+"""The two NumPy solvers, by the names that stand beside those of Brian2's engines, and how they
+settle."""
+
+
+def check_engine(engine: str) -> str:
+    """The name of an engine or a solver, or an error that names them all."""
+    if engine not in (*ENGINES, *SOLVERS):
+        raise InputError(
+            f"there is no engine {shown(engine)}: use {', '.join((*ENGINES, *SOLVERS))}"
+        )
+    return engine
+
+
+def make_circuit(
+    engine: str,
+    parameters: CircuitParameters,
+    lift: SphereLift,
+    tile_centers: Any = None,
+    *,
+    spiking: SpikingParameters | None = None,
+    seed: int = 0,
+) -> Circuit:
+    """A circuit on Brian2, or one of the two NumPy solvers, by name.
+
+    With ``spiking`` it is the spiking twin, for which there is no solver; ``seed`` is of its cells.
+    """
+    if check_engine(engine) in SOLVERS and spiking is not None:
+        raise InputError(
+            f"engine {engine} has no cells that fire: a spiking circuit takes {', '.join(ENGINES)}"
+        )
+    if spiking is not None:
+        return SpikingCircuit(
+            parameters, lift, engine, spiking=spiking, seed=seed, tile_centers=tile_centers
+        )
+    if engine in SOLVERS:
+        return ReferenceCircuit(
+            parameters, lift, settling=SOLVERS[engine], tile_centers=tile_centers
+        )
+    return ManifoldCircuit(parameters, lift, engine, tile_centers=tile_centers)
