@@ -24,6 +24,18 @@ TWIN = (
     *("error", "direction_error", "bound", "escape_direction_error", "escape_bound", "accuracy"),
     *("rate_accuracy", "plain_accuracy", "board_error", "rate_board_error"),
 )
+DRIFT = (
+    *("accuracy", "course", "map", "time", "eta", "speed", "travel", "tile_radius", "drift_after"),
+    *("tile_center", "tile_weight", "tile_used", "shown_point", "shown_class", "moment_time"),
+)
+SWAP = (
+    *(
+        f"{rule}_{what}"
+        for rule in ("printed", "constant", "gated")
+        for what in ("wrong", "strength")
+    ),
+    *("critical", "part_size", "few", "more", "share", "part", "mu", "gated_mu"),
+)
 SNAPSHOTS = ("W_snapshots", "b_snapshots", "w_snapshots", "snapshot_presentation")
 
 LINEAR_FEATURES = ("raw", "lifted", "random", "placed", "tiles", "permuted")
@@ -82,11 +94,30 @@ DIMENSIONS: dict[str, tuple[tuple[str, ...], ...]] = {
     "bound": (("regular",),),
     "escape_direction_error": (("escape",),),
     "escape_bound": (("escape",),),
-    "accuracy": ((),),
+    "accuracy": ((), ("stream", "follower")),
+    "course": (("stream", "follower", "time"),),
+    "map": (("tiles", "eta", "speed"),),
+    "eta": (("eta",),),
+    "speed": (("speed",),),
+    "travel": ((),),
+    "tile_radius": ((),),
+    "drift_after": ((),),
+    "tile_center": (("moment", "tile", "coordinate"),),
+    "tile_weight": (("moment", "tile"),),
+    "tile_used": (("moment", "tile"),),
+    "shown_point": (("moment", "shown", "coordinate"),),
+    "shown_class": (("moment", "shown"),),
+    "moment_time": (("moment",),),
     "rate_accuracy": ((),),
     "plain_accuracy": (("V_rule",),),
     "board_error": (("mu",),),
     "rate_board_error": (("mu",),),
+    **{f"{rule}_wrong": (("share", "part", "mu"),) for rule in ("printed", "constant")},
+    **{f"{rule}_strength": (("mu",),) for rule in ("printed", "constant")},
+    "gated_wrong": (("share", "part", "gated_mu"),),
+    "gated_strength": (("gated_mu",),),
+    **{name: (((name,)),) for name in ("share", "part", "mu", "gated_mu")},
+    **dict.fromkeys(("critical", "part_size", "few", "more"), ((),)),
     "change_at": ((),),
     "decided_at": ((),),
 }

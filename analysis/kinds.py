@@ -15,11 +15,13 @@ from typing import TYPE_CHECKING
 import xarray as xr
 
 from analysis.holdings import (
+    DRIFT,
     LINEAR_FEATURES,
     SNAPSHOTS,
     SPIKES,
     STREAM,
     SUPERVISION,
+    SWAP,
     TRACES,
     TWIN,
     damage,
@@ -221,6 +223,40 @@ KINDS = {
             "circuit with a fixed gain, where only inhibition can normalise rates, with V learned, "
             "frozen where it starts, and fading. Bottom right: error on the unlabelled points of a "
             "chessboard by gain (mean and standard deviation)."
+        ),
+    ),
+    "drift": Kind(
+        "Tiles and labels follow moving moons",
+        "figures.drift:figure",
+        (DRIFT,),
+        merged=True,
+        experiments=("manifold-drift",),
+        panels=(
+            "Top: tiles on moons that turn by half a turn, coloured by their synapse to the "
+            "readout, on the last points, coloured by class; two labels were given before the "
+            "first picture. Middle left: accuracy in windows of the noisy stream, from the dashed "
+            "line on the moons turn (mean over the reported repeats, standard deviation of the "
+            "circuits). Bottom left: accuracy over the end of every stream (mean and standard "
+            "deviation). Chains and propagation were given all classes up to the dashed line. "
+            "Right: mean accuracy in the second half of half a turn over speed and learning rate, "
+            "with tiles to spare and with none; on the dashed line tiles lag by their radius. "
+            "Dotted: guessing."
+        ),
+        of_first="Tiles and points",
+    ),
+    "swap": Kind(
+        "Exchanged classes: carried or overwritten",
+        "figures.swap:figure",
+        (SWAP,),
+        merged=True,
+        experiments=("label-swap",),
+        panels=(
+            "Left: accuracy on unlabelled points after the classes of two moons were exchanged, "
+            "for three readouts at the gain chosen on other repeats, with few labels (open) and "
+            "with more (mean and standard deviation over the reported repeats; dotted: guessing). "
+            "Right, for two readouts: above, mean |y| at the end of a stream with two labels and "
+            "no exchange; below, mean accuracy in the third part after the exchange over gain and "
+            "share of labels. Dashed: the critical gain, from which on a readout sustains itself."
         ),
     ),
     "supervision": Kind(

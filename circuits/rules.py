@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -60,7 +61,7 @@ INHIBITORY = Rule("du/dt = (excitation - u)/tau_u : 1", step_inhibitory)
 
 def step_lateral(V: FloatArray, u: FloatArray, h: FloatArray, gamma: float) -> FloatArray:
     """One step of V: V <- [V + gamma_V (u h^T - V)]_+ with gamma_V = dt/tau_V."""
-    return np.maximum(V + gamma * (np.outer(u, h) - V), 0.0)
+    return np.maximum(V + gamma * (outer(u, h) - V), 0.0)
 
 
 LATERAL = Rule("dV/dt = (u_post*h_pre - V)/tau_V : 1 (clock-driven)", step_lateral)
@@ -101,7 +102,8 @@ def outer(u: FloatArray, h: FloatArray) -> FloatArray:
 
 def measured(a: FloatArray, floor: float) -> float:
     """The size of a drive, A = |[a]_+|, or 0 where it is below the floor and nothing counts."""
-    size = float(np.linalg.norm(np.maximum(a, 0.0)))
+    positive = np.maximum(a, 0.0)
+    size = math.sqrt(positive @ positive)
     return size if size > floor else 0.0
 
 
@@ -142,10 +144,13 @@ def rest(
     return h, u, outer(u, h)
 
 
+@cache
 def rest_direction(n_interneurons: int) -> FloatArray:
     """Unit vector along which u starts."""
     direction = 1 + np.arange(n_interneurons) / n_interneurons
-    return direction / np.linalg.norm(direction)
+    direction /= np.linalg.norm(direction)
+    direction.flags.writeable = False  # the same for all who ask
+    return direction
 
 
 @dataclass(frozen=True)
@@ -332,7 +337,7 @@ def readout(
 
 def learn_feedforward(W: FloatArray, h: FloatArray, x: FloatArray, eta: float) -> FloatArray:
     """Hebbian: W <- W + eta (h x^T - W)."""
-    return W + eta * (np.outer(h, x) - W)
+    return W + eta * (outer(h, x) - W)
 
 
 FEEDFORWARD = Rule("W += eta_post*(h_post*x_pre - W)", learn_feedforward)
@@ -348,7 +353,7 @@ BIAS = Rule("b += eta*(sqrt_alpha*h - b)", learn_bias)
 
 def learn_classifier(w: FloatArray, y: FloatArray, h: FloatArray, rate: float) -> FloatArray:
     """Hebbian, Eq. (wstep): w <- w + rate (y h^T - w); rate = 1/(t+1) makes w the mean of y h."""
-    return w + rate * (np.outer(y, h) - w)
+    return w + rate * (outer(y, h) - w)
 
 
 CLASSIFIER = Rule("w += rate*(y_post*h_pre - w)", learn_classifier)

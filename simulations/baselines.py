@@ -257,6 +257,51 @@ def label_propagation(
     return _transduce(model, points, labels)
 
 
+def nearest_chain(points: ArrayLike, labels: ArrayLike, window: int) -> FloatArray:
+    """Answers (T,) of a stream by the chain of nearest neighbours: every point takes the answer of
+    the nearest of the ``window`` points before it.
+
+    A label, -1 or +1 where it is not 0, is its point's answer from then on; the answer to a point
+    is what it had before its label came. Points without an answer (0) are no neighbours.
+    """
+    array, z, window = *_as_stream(points, labels), as_count(window, "window", least=1)
+    given, found = np.zeros(len(array)), np.zeros(len(array))
+    for t in range(len(array)):
+        recent = slice(max(t - window, 0), t)
+        known = given[recent]
+        if known.any():
+            apart = ((array[recent] - array[t]) ** 2).sum(axis=1)
+            found[t] = known[np.where(known != 0, apart, np.inf).argmin()]
+        given[t] = z[t] or found[t]
+    return found
+
+
+def window_propagation(
+    points: ArrayLike, labels: ArrayLike, window: int, every: int, gamma: float = 20.0
+) -> FloatArray:
+    """Answers (T,) of a stream by label propagation on a window that slides: ``every`` points at
+    once get theirs from the answers of the ``window`` points before them and from each other.
+
+    Labels count from their point on, as in `nearest_chain`, but the points that come together may
+    look ahead: each gets its answer when all of them are there.
+    """
+    array, z = _as_stream(points, labels)
+    window, every = as_count(window, "window", least=1), as_count(every, "every", least=1)
+    given, found = np.zeros(len(array)), np.zeros(len(array))
+    for start in range(0, len(array), every):
+        first, end = max(start - window, 0), start + every
+        if given[first:start].any():
+            spread = label_propagation(array[first:end], given[first:end], gamma=gamma).scores
+            found[start:end] = np.sign(spread[start - first :])
+        given[start:end] = np.where(z[start:end] != 0, z[start:end], found[start:end])
+    return found
+
+
+def _as_stream(points: ArrayLike, labels: ArrayLike) -> tuple[FloatArray, FloatArray]:
+    array = as_points(points)
+    return array, as_labels(labels, len(array), 1)[:, 0]
+
+
 def _transduce(model: Any, points: ArrayLike, labels: ArrayLike) -> Transduction:
     from sklearn.exceptions import ConvergenceWarning
 

@@ -90,6 +90,55 @@ def two_moons(
     return points, 2 * upper.astype(np.int64) - 1
 
 
+DRIFTS = ("rotate", "translate", "deform")
+"""Ways in which `drifting_moons` move."""
+DRIFT_UNIT = 10_000
+"""Speeds of drift are in cycles per so many points."""
+DRIFT_LIFT = SphereLift(center=(0.5, 0.25), radius=4.5)
+"""Moons that translate get 3.5 from the centre, noise left aside."""
+STRETCH = 0.4
+"""Moons that deform are stretched and squeezed by up to e^0.4 = 1.5."""
+
+
+def drifting_moons(
+    n_points: int, noise: float, rng: np.random.Generator, drift: str, speed: float, after: int
+) -> tuple[FloatArray, Classes]:
+    """Two moons that move while the stream runs, from point ``after`` on: with phi = 2 pi x the
+    cycles up to a point and all places relative to the middle between the moons,
+
+        rotate:     p <- p turned by phi
+        translate:  p <- p + (sin phi, 1 - cos phi)
+        deform:     p <- (p_1 e^s, p_2 e^-s),  s = 0.4 sin phi
+
+    ``speed`` is in cycles per 10,000 points. Noise is added to the moved points, and so does not
+    move with them.
+    """
+    if drift not in DRIFTS:
+        raise ParameterError(f"drift must be one of {', '.join(DRIFTS)}, got {shown(drift)}")
+    speed, after = as_number(speed, "speed", least=0), as_count(after, "after")
+    noise, rng = as_number(noise, "noise", least=0), as_generator(rng)
+    points, classes = two_moons(n_points, 0.0, rng)
+    middle = MOONS_LIFT.center
+    places = points - middle
+    phi = cycles(n_points, speed, after) * 2 * math.pi
+    sin, cos = np.sin(phi), np.cos(phi)
+    if drift == "rotate":
+        x, y = places.T
+        places = np.stack([cos * x - sin * y, sin * x + cos * y], axis=1)
+    elif drift == "translate":
+        places = places + np.stack([sin, 1 - cos], axis=1)
+    else:
+        stretch = np.exp(STRETCH * sin)
+        places = places * np.stack([stretch, 1 / stretch], axis=1)
+    return middle + places + noise * rng.standard_normal(places.shape), classes
+
+
+def cycles(n_points: int, speed: float, after: int) -> FloatArray:
+    """How far a drift has come at every point of a stream, in cycles."""
+    done: FloatArray = np.maximum(np.arange(n_points) - after, 0) * speed / DRIFT_UNIT
+    return done
+
+
 def position_on_moons(points: FloatArray) -> FloatArray:
     """Position along the nearer moon: -1 ... 0 on the upper moon, 0 ... 1 on the lower one.
 

@@ -54,6 +54,12 @@ EXPERIMENTS = {
     "spiking-twin": Entry(
         "spiking_twin.SpikingTwin", "past the paper", "The same circuit, with cells that fire"
     ),
+    "manifold-drift": Entry(
+        "manifold_drift.ManifoldDrift", "past the paper", "Tiles and labels follow moving moons"
+    ),
+    "label-swap": Entry(
+        "label_swap.LabelSwap", "past the paper", "Classes exchange: carried or overwritten"
+    ),
 }
 
 

@@ -56,10 +56,14 @@ def all_of(*parts: Evidence) -> Evidence:
     """Several statements at once: the weakest decides for them, any against them.
 
     For them all the largest p counts (an intersection of hypotheses needs no correction), against
-    them the smallest times their number (Bonferroni).
+    them the smallest times their number (Bonferroni). Of what is unknown (NaN) nothing follows for
+    them all; any other may still speak against them.
     """
-    refutes = min(part.refutes for part in parts) * len(parts)
-    return Evidence(max(part.supports for part in parts), min(refutes, 1.0))
+    supports = np.array([part.supports for part in parts])
+    refutes = np.array([part.refutes for part in parts])
+    against = np.min(refutes, where=~np.isnan(refutes), initial=1.0) * len(parts)
+    unknown = bool(np.isnan(refutes).all())
+    return Evidence(float(supports.max()), np.nan if unknown else float(min(against, 1.0)))
 
 
 def mean_above(values: Any, bound: float = 0.0) -> Evidence:

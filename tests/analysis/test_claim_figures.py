@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from matplotlib.colors import to_rgba
 
-from analysis.figures import change, linear, similarity, twin
+from analysis.figures import change, drift, linear, similarity, swap, twin
 from analysis.holdings import LINEAR_FEATURES, damage, lacking
 from analysis.kinds import KINDS
 from analysis.style import LOWER, UPPER
@@ -17,7 +17,7 @@ from tests.analysis.drawing import hidden_by_legends, holds, laid_out, offsets, 
 from tests.simulations.small import simulate
 
 NAMES = {"objective": "tiling-objective", "linear": "linear-tiles", "change": "label-change"}
-NAMES |= {"twin": "spiking-twin"}
+NAMES |= {"twin": "spiking-twin", "drift": "manifold-drift", "swap": "label-swap"}
 
 
 @pytest.fixture(scope="module")
@@ -39,8 +39,9 @@ def test_pictures_can_be_read(merged, name):
         fig = laid_out(kind.function()(result))
         assert text_on_text(fig) == 0
         assert hidden_by_legends(fig) == 0
-        assert all(ax.get_xlabel() for ax in fig.axes if ax.get_subplotspec().is_last_row())
-        assert all(ax.get_title() for ax in fig.axes)
+        places = [ax for ax in fig.axes if ax.get_label() != "<colorbar>"]
+        assert all(ax.get_xlabel() for ax in places if ax.get_subplotspec().is_last_row())
+        assert all(ax.get_title() for ax in places if ax.get_subplotspec().is_first_row())
         plt.close(fig)
 
 
@@ -187,3 +188,88 @@ def test_the_twins_errors_and_accuracies_are_those_of_the_reported_repeats(merge
     for container, name in zip(board.containers, ("board_error", "rate_board_error"), strict=True):
         np.testing.assert_allclose(container.lines[0].get_ydata(), own[name].mean("repeat").values)
     plt.close("all")
+
+
+def cells(ax):
+    """The numbers that stand in the cells of a map, from its lowest row on."""
+    array = ax.images[0].get_array()
+    found = np.full(array.shape, np.nan)
+    for text in ax.texts:
+        k, j = text.get_position()
+        found[int(j), int(k)] = float(text.get_text())
+    np.testing.assert_allclose(found, array, atol=0.00501)
+    return array
+
+
+def test_tiles_are_drawn_where_they_lie_at_their_moment(merged):
+    result = merged["drift"]
+    for moment in (0, 4):
+        one = result.isel(repeat=0, moment=moment)
+        ax = drift.plot_tiles(result, moment)
+        assert (offsets(ax.collections[0]) == one["shown_point"].values).all()
+        used = one["tile_used"].values > 0
+        assert (offsets(ax.collections[1]) == one["tile_center"].values[used]).all()
+        weight = one["tile_weight"].values[used]
+        np.testing.assert_allclose(
+            ax.collections[1].get_array(), weight / (np.abs(weight).max() or 1)
+        )
+        assert ax.get_title() == f"{int(one['moment_time'])} points"
+
+
+def test_the_course_and_the_ends_are_means_of_the_reported_repeats(merged):
+    result = merged["drift"]
+    own = result.isel(repeat=slice(2))
+    course = drift.plot_course(result, stream="translate")
+    ends = drift.plot_streams(result)
+    names = [name for name in result["follower"].values if "kept" not in name]
+    assert len(ends.containers) == len(names) == 6
+    for name, container in zip(names, ends.containers, strict=True):
+        values = own["course"].sel({"stream": "translate", "follower": name}).mean("repeat")
+        assert holds(course, values.values)
+        expected = own["accuracy"].sel({"follower": name}).mean("repeat")
+        np.testing.assert_allclose(container.lines[0].get_ydata(), expected)
+    assert 200 in [line.get_xdata()[0] for line in course.lines]
+
+
+def test_the_map_of_speeds_and_the_line_of_the_lag(merged):
+    result = merged["drift"]
+    for tiles in ("recruited", "shifted"):
+        ax = drift.plot_map(result, tiles=tiles)
+        expected = result["map"].isel(repeat=slice(2)).sel(tiles=tiles).mean("repeat")
+        np.testing.assert_allclose(cells(ax), expected.transpose("eta", "speed"))
+        x, y = ax.lines[-1].get_data()
+        # Rows and columns are a factor of four apart: 25 and 100 turns, eta 0.01 and 0.04.
+        speed, eta = 25 * 4 ** np.array(x), 0.01 * 4 ** np.array(y)
+        inside = ~np.isnan(eta)
+        way = 2 * np.pi * float(result["travel"][0]) / 1e4
+        np.testing.assert_allclose(speed[inside] * way / eta[inside], 0.4)
+
+
+def test_the_course_after_an_exchange_is_that_of_the_chosen_gain(merged):
+    result = merged["swap"]
+    ax = swap.plot_course(result)
+    found = [container.lines[0].get_ydata() for container in ax.containers]
+    expected = []
+    for rule, grid in (("printed", "mu"), ("constant", "mu"), ("gated", "gated_mu")):
+        error = result[f"{rule}_wrong"]
+        gain = int(error.isel(repeat=2).transpose(grid, ...).values.mean(axis=(1, 2)).argmin())
+        right = 1 - error.isel({grid: gain, "repeat": slice(2)}).mean("repeat")
+        expected += [right.sel(share=0.1), right.sel(share=0.05)]
+    np.testing.assert_allclose(found, expected)
+    assert ax.containers[0].lines[0].get_xdata().tolist() == [100, 200, 300, 400]
+
+
+@pytest.mark.parametrize(("rule", "grid"), [("constant", "mu"), ("gated", "gated_mu")])
+def test_what_is_carried_and_what_is_overwritten(merged, rule, grid):
+    result = merged["swap"]
+    own = result.isel(repeat=slice(2))
+    strength = swap.plot_strength(result, rule)
+    values = own[f"{rule}_strength"].mean("repeat")
+    np.testing.assert_allclose(strength.containers[0].lines[0].get_ydata(), values)
+    ax = swap.plot_map(result, rule)
+    right = 1 - own[f"{rule}_wrong"].sel(part=3).mean("repeat")
+    np.testing.assert_allclose(cells(ax), right.transpose("share", grid))
+    # Between the two gains of the grid, in the place of the critical one.
+    low, high = result[grid].values
+    critical = 1.0 if rule == "gated" else float(own["critical"].mean())
+    assert ax.lines[-1].get_xdata()[0] == pytest.approx((critical - low) / (high - low))

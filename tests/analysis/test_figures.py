@@ -65,6 +65,8 @@ SMALL = {
         "mu_grid": (1, 10),
     },
     "spiking-twin": TINY["spiking-twin"] | {"n_tiles": 40},
+    "manifold-drift": TINY["manifold-drift"] | {"n_tiles": 30},
+    "label-swap": TINY["label-swap"] | {"n_tiles": 30},
 }
 SEEDS = [0, 1]
 CHOOSING = [10_000, 10_001]

@@ -42,6 +42,16 @@ TINY: dict[str, dict[str, Any]] = {
     "tiling-objective": {"n_points": 40, "n_stream": 200, "n_starts": 2, "n_shown": 30},
     "linear-tiles": {"n_points": 200, "n_test": 100, "penalty_grid": (0.01, 1.0)},
     "label-change": {"n_points": 400, "window": 50, "lag": 100, "mu_grid": (1, 10)},
+    "manifold-drift": {
+        **{"n_points": 400, "drift_after": 200, "label_after": 60, "measured": 100},
+        **{"speed": 20.0, "fast_speed": 40.0, "deform_speed": 40.0, "windows": (10, 30)},
+        **{"map_after": 100, "map_speeds": (25.0, 100.0), "map_rates": (0.01, 0.04)},
+        "map_tiles": 16,
+    },
+    "label-swap": {
+        **{"n_points": 800, "label_after": 60, "other_shares": (0.2,), "few": 0.05, "more": 0.1},
+        **{"mu_grid": (2, 100), "gated_grid": (0.9, 1.1)},
+    },
     "spiking-twin": {
         **{"n_points": 100, "label_after": 30, "frozen_points": 10, "cells": (1, 2)},
         **{"board_points": 100, "board_cells": 2, "mu_grid": (5, 20)},

@@ -10,12 +10,15 @@ from scipy.optimize import minimize
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.semi_supervised import LabelPropagation, LabelSpreading
 
+from circuits.errors import ParameterError
 from simulations.baselines import (
     LaplacianSVM,
     OnlineLogistic,
     graph_laplacian,
     label_propagation,
     label_spreading,
+    nearest_chain,
+    window_propagation,
 )
 
 
@@ -404,3 +407,61 @@ def test_a_machine_that_never_converges_is_an_error_and_no_warning(monkeypatch):
     with pytest.raises(ValueError, match="did not converge"):
         LaplacianSVM(0.1, 1.0).fit(np.eye(2), [1, -1])
     assert tried == [1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1]
+
+
+def test_a_chain_of_neighbours_by_hand():
+    """On a line: labels at 0 and 10, then points in between; windows of three and of one."""
+    points = np.array([5.0, 0.0, 10.0, 4.0, 6.0, 4.5, 9.0])[:, None]
+    labels = np.array([0, -1, 1, 0, 0, 0, 0])
+    # 5 has no neighbour; -1 and +1 are answered before their labels are known. Of the points with
+    # an answer 4 is nearest to 0, 6 to 4, and 4.5 to 4; 10 has left the window when 9 comes.
+    assert nearest_chain(points, labels, 3).tolist() == [0, 0, -1, -1, -1, -1, -1]
+    # With four before it, 9 is nearest to 10.
+    assert nearest_chain(points, labels, 4).tolist() == [0, 0, -1, -1, -1, -1, 1]
+    assert nearest_chain(points, labels, 1).tolist() == [0, 0, -1, 1, 1, 1, 1]
+
+
+def test_a_label_is_the_answer_of_its_point_whatever_the_chain_says():
+    points, labels = np.zeros((4, 2)), np.array([1, -1, 0, 0])
+    assert nearest_chain(points, labels, 1).tolist() == [0, 1, -1, -1]
+
+
+def test_without_labels_nobody_answers():
+    points = np.random.default_rng(0).random((20, 2))
+    assert not nearest_chain(points, np.zeros(20), 5).any()
+    assert not window_propagation(points, np.zeros(20), 5, 5).any()
+
+
+def test_labels_spread_over_a_window_that_slides():
+    """Two rows of points far apart that move on, in turn, four at a time: labels go along."""
+    t = np.arange(40) // 2
+    row = np.where(np.arange(40) % 2 == 0, -1, 1)
+    points = np.column_stack([0.2 * t, 3.0 * row])
+    labels = np.where(np.arange(40) < 2, row, 0)
+    found = window_propagation(points, labels, 6, 4)
+    # The first four come with the labels, and are not asked again.
+    assert not found[:4].any()
+    assert (found[4:] == row[4:]).all()
+    # As `label_propagation` on the window's answers and the new points.
+    given = np.append(np.append(row[:2], [0, 0]), np.zeros(4))
+    expected = np.sign(label_propagation(points[:8], given).scores[4:])
+    assert (found[4:8] == expected).all()
+    # Of too few points before them nothing is known any more.
+    assert not window_propagation(points, labels, 1, 4)[4:].any()
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"window": 0}, "window must be"),
+        ({"every": 0}, "every must be"),
+        ({"window": 1.5}, "window"),
+    ],
+)
+def test_windows_that_cannot_be_are_refused(changes, message):
+    given = {"window": 5, "every": 5} | changes
+    with pytest.raises(ParameterError, match=message):
+        window_propagation(np.zeros((4, 2)), np.zeros(4), **given)
+    if "window" in changes:
+        with pytest.raises(ParameterError, match=message):
+            nearest_chain(np.zeros((4, 2)), np.zeros(4), changes["window"])

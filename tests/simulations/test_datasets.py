@@ -16,6 +16,8 @@ from simulations.datasets import (
     ARCS_GAP,
     ARCS_LENGTH,
     ARCS_LIFT,
+    DRIFT_LIFT,
+    DRIFTS,
     MOONS_LIFT,
     ROLL_ANGLES,
     ROLL_GAP,
@@ -24,6 +26,7 @@ from simulations.datasets import (
     ROLL_PITCH,
     SQUARE_LIFT,
     chessboard,
+    drifting_moons,
     first_of_each_class,
     position_on_arcs,
     position_on_moons,
@@ -357,3 +360,65 @@ def test_spiral_angle_inverts_spiral_length():
     np.testing.assert_allclose(
         datasets._spiral_angle(datasets._spiral_length(theta)), theta, rtol=1e-14
     )
+
+
+def drifted(drift, speed, after=100, n=400, noise=0.0):
+    return drifting_moons(n, noise, np.random.default_rng(5), drift, speed, after)
+
+
+def test_moons_stand_still_until_they_drift_and_keep_their_noise():
+    still, classes = two_moons(400, 0.0, np.random.default_rng(5))
+    for drift in DRIFTS:
+        points, same = drifted(drift, 50.0)
+        assert (same == classes).all()
+        np.testing.assert_allclose(points[:101], still[:101], atol=1e-15)
+        assert not np.isclose(points[110:130], still[110:130]).all()
+        noisy, _ = drifted(drift, 50.0, noise=0.3)
+        noise = (noisy - points) / 0.3
+        assert abs(noise.std() - 1) < 0.1  # 800 numbers: 4 standard errors
+        np.testing.assert_allclose(noise, (drifted(drift, 0.0, noise=0.3)[0] - still) / 0.3)
+
+
+def test_after_half_a_turn_the_moons_have_swapped_places():
+    """At 50 cycles per 10,000 points half a turn takes 100 points, and a whole one 200."""
+    still, classes = two_moons(400, 0.0, np.random.default_rng(5))
+    points, _ = drifted("rotate", 50.0)
+    np.testing.assert_allclose(points[200], 2 * MOONS_LIFT.center - still[200])
+    np.testing.assert_allclose(points[300], still[300])
+    assert np.sign(position_on_moons(points[[200]])) == -classes[200]
+    # A quarter of a turn is anticlockwise: what was on the right is above.
+    x, y = still[150] - MOONS_LIFT.center
+    np.testing.assert_allclose(points[150] - MOONS_LIFT.center, [-y, x], atol=1e-15)
+
+
+def test_moons_translate_along_a_circle_and_deform_by_a_stretch():
+    still, _ = two_moons(400, 0.0, np.random.default_rng(5))
+    moved, _ = drifted("translate", 50.0)
+    for t, way in ((150, [1, 1]), (200, [0, 2]), (250, [-1, 1]), (300, [0, 0])):
+        np.testing.assert_allclose(moved[t] - still[t], way, atol=1e-14)
+    stretched, _ = drifted("deform", 50.0)
+    for t, power in ((150, 0.4), (200, 0.0), (250, -0.4)):
+        factors = np.exp([power, -power])
+        expected = (still[t] - MOONS_LIFT.center) * factors
+        np.testing.assert_allclose(stretched[t] - MOONS_LIFT.center, expected, atol=1e-14)
+
+
+def test_drifting_moons_fit_into_their_lift():
+    for drift in DRIFTS:
+        points, _ = drifted(drift, 30.0, noise=0.1)
+        assert np.isfinite(DRIFT_LIFT(points)).all()
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"drift": "swim"}, "drift must be one of rotate, translate, deform, got 'swim'"),
+        ({"speed": -1.0}, "speed must be"),
+        ({"speed": np.nan}, "speed must be"),
+        ({"after": -1}, "after must be"),
+    ],
+)
+def test_drifts_that_cannot_be_are_refused(changes, message):
+    given = {"drift": "rotate", "speed": 1.0, "after": 10} | changes
+    with pytest.raises(ParameterError, match=message):
+        drifting_moons(20, 0.1, np.random.default_rng(0), **given)

@@ -45,6 +45,13 @@ def test_several_statements_at_once():
     assert evidence.all_of(one, Evidence(0.5, 0.6)).verdict is None
     assert evidence.all_of(one).supports == 0.001
     assert evidence.all_of(*[Evidence(0.5, 0.9)] * 3).refutes == 1.0
+    # What is unknown decides nothing for them, wherever it stands; another may decide against.
+    unknown, against = Evidence(math.nan, math.nan), Evidence(1.0, 0.001)
+    for parts in ((one, unknown), (unknown, one), (unknown,), (unknown, unknown)):
+        assert evidence.all_of(*parts).verdict is None
+        assert str(evidence.all_of(*parts)) == "p unknown"
+    assert evidence.all_of(unknown, against).verdict is False
+    assert evidence.all_of(against, unknown).refutes == 0.002
 
 
 def test_mean_against_a_bound_by_hand():

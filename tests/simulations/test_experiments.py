@@ -185,10 +185,20 @@ LEAST = {
     "tiling-objective": {"n_points": 20, "n_stream": 100, "n_starts": 1, "n_shown": 1},
     "linear-tiles": {"n_points": 50, "n_test": 10},
     "label-change": {"n_points": 200, "window": 10, "lag": 10},
+    "manifold-drift": {
+        **{"n_points": 100, "drift_after": 50, "label_after": 0, "measured": 10, "noise": 0},
+        **{"more_noise": 0, "map_after": 50, "map_tiles": 2},
+    },
+    "label-swap": {"n_points": 80, "label_after": 0, "noise": 0},
 }
 """The smallest value of every setting that has one."""
 
-ALONE = {"label-change": {"window": 10, "lag": 10}, "chessboard-supervision": {"label_counts": [5]}}
+ALONE = {
+    "label-change": {"window": 10, "lag": 10},
+    "chessboard-supervision": {"label_counts": [5]},
+    "manifold-drift": {"drift_after": 50, "measured": 10, "label_after": 20},
+    "label-swap": {"label_after": 10},
+}
 """What others have to be for one to be as small as it can."""
 
 

@@ -365,6 +365,14 @@ LEAST = {
     "tiling-objective": {"n_points": 20, "n_stream": 100, "n_starts": 1, "n_shown": 1},
     "linear-tiles": {"n_points": 50, "n_test": 10, "boards": [0.5], "penalty_grid": [1]},
     "label-change": {"n_points": 200, "window": 10, "lag": 20, "mu_grid": [1]},
+    "manifold-drift": {
+        "n_points": 100, "drift_after": 50, "label_after": 20, "measured": 10, "map_after": 50,
+        "windows": [1], "map_speeds": [100], "map_rates": [0.01], "map_tiles": 2,
+    },
+    "label-swap": {
+        "n_points": 80, "label_after": 10, "other_shares": [0.5], "mu_grid": [1],
+        "gated_grid": [1],
+    },
 }  # fmt: skip
 """The smallest experiments there are."""
 
@@ -412,6 +420,15 @@ LEAST = {
             {}, {"labelled": 1e-300}, {"labelled": 1}, {"constant_rate": 1}, {"lag": 100},
             {"lag": 101}, {"window": 200}, {"window": 199}, {"mu_grid": [0, 1e300]},
             {"board": 1e300},
+        )),
+        *(("manifold-drift", changes) for changes in (
+            {}, {"noise": 0, "more_noise": 1}, {"speed": 0.01}, {"fast_speed": 1000},
+            {"label_after": 31}, {"map_speeds": [1000, 100]}, {"map_rates": [1, 1e-300]},
+            {"paper_mu": 1e300}, {"gated_rate": 1}, {"windows": [10_000]}, {"tile_radius": 1e-3},
+        )),
+        *(("label-swap", changes) for changes in (
+            {}, {"few": 1e-300}, {"more": 1}, {"constant_rate": 1}, {"label_after": 21},
+            {"mu_grid": [0, 1e300]}, {"gated_grid": [0, 1e300]}, {"noise": 1},
         )),
     ],
 )  # fmt: skip

@@ -1,0 +1,209 @@
+"""Classes that exchange: errors against circuits of their own, and claims on planted ones."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from circuits import CircuitParameters, ReferenceCircuit
+from circuits.errors import ParameterError
+from circuits.selection import SELECTION_SEED
+from simulations.datasets import MOONS_LIFT, first_of_each_class, two_moons
+from simulations.experiments import get_experiment
+from simulations.experiments import label_swap as module
+from tests.simulations.printed import assert_printed
+from tests.simulations.small import TINY, claim_named, planted, simulate
+
+NAME = "label-swap"
+
+
+@pytest.fixture(scope="module")
+def run():
+    return simulate(NAME)
+
+
+@pytest.fixture(scope="module")
+def registered():
+    return planted(NAME, lambda seed, run: {})
+
+
+READOUTS = {
+    "printed": {"readout_rate": "running_mean"},
+    "constant": {"readout_rate": 0.005},
+    "gated": {"readout_rule": "gated", "readout_rate": 0.9, "clamp_labels": True},
+}
+
+
+def test_every_error_and_strength_is_that_of_a_circuit_of_its_own(run):
+    rng = np.random.default_rng(0)
+    points, steady = two_moons(800, 0.05, rng)
+    classes = np.array([c if t < 400 else -c for t, c in enumerate(steady)])
+    chance = rng.random(800)
+    assert run["share"].values.tolist() == [0.05, 0.1, 0.2]
+    for rule, own in READOUTS.items():
+        grid = module.RULES[rule]
+        for mu in run[grid].values:
+            p = CircuitParameters(mu=float(mu), **own)
+            for share in (0.05, 0.2):
+                circuit = ReferenceCircuit(p, MOONS_LIFT, settling="exact")
+                labels = np.where(chance < share, classes, 0)
+                y = circuit.run(points, labels)["y"].to_numpy()[:, 0]
+                for part in (1, 2, 3, 4):
+                    wrong = []
+                    for t in range(400 + 100 * (part - 1), 400 + 100 * part):
+                        if chance[t] >= share:
+                            wrong.append(0.5 if y[t] == 0 else float(np.sign(y[t]) != classes[t]))
+                    found = run[f"{rule}_wrong"].sel({"share": share, "part": part, grid: mu})
+                    # A readout among others may round otherwise: one point may change sides.
+                    assert float(found) == pytest.approx(np.mean(wrong), abs=1.01 / len(wrong))
+            circuit = ReferenceCircuit(p, MOONS_LIFT, settling="exact")
+            two = circuit.run(points, first_of_each_class(steady, 60))
+            strength = np.abs(two["y"].to_numpy()[-100:, 0]).mean()
+            assert float(run[f"{rule}_strength"].sel({grid: mu})) == pytest.approx(strength)
+            h = two["h"].to_numpy()[400:]
+    S = sum(np.outer(row, row) for row in h) / 400
+    # The tiles are the same whatever is read out.
+    assert float(run["critical"]) == pytest.approx(1 / np.linalg.norm(S, 2))
+
+
+def test_parts_count_points_without_a_label_by_hand():
+    """Eighty points, the last forty in parts of ten; one share, one gain."""
+    settings = get_experiment(NAME).config("exact", {"n_points": 80, "label_after": 0}).settings
+    assert (settings.change, settings.part) == (40, 10)
+    y, classes = np.ones((80, 1, 1)), np.ones(80, dtype=int)
+    silent = np.ones((80, 1), dtype=bool)
+    classes[50:55] = -1  # half of the second part
+    y[60:70] = 0  # the third is silent
+    y[71] = -1
+    silent[70:78] = False  # of the fourth two points count, and both are right
+    assert module.by_part(y, classes, silent, settings).tolist() == [[[0], [0.5], [0.5], [0]]]
+    silent[70:] = False
+    assert np.isnan(module.by_part(y, classes, silent, settings)[0, 3, 0])
+
+
+def test_the_critical_gain_by_hand():
+    """Two tiles that answer one point in three and two in three: E(h h^T) = diag(1/3, 2/3)."""
+    h = np.array([[1.0, 0], [0, 1], [0, 1]])
+    assert module.critical(h) == pytest.approx(1.5)
+
+
+def with_values(registered, values, choosing=None):
+    """Planted (share, part, gain) errors by rule and (gain,) strengths by rule, with noise."""
+    merged = registered
+    selected = merged["seed"].values >= SELECTION_SEED
+    for name, value in values.items():
+        room = merged[name].transpose("repeat", ...)
+        noise = np.random.default_rng(1).standard_normal((len(selected), *[1] * (room.ndim - 1)))
+        array = np.broadcast_to(value, room.shape) + 1e-3 * noise
+        if choosing is not None and name in choosing:
+            array = np.where(selected.reshape(-1, *[1] * (room.ndim - 1)), choosing[name], array)
+        merged = merged.assign({name: room.copy(data=array)})
+    return merged
+
+
+def errors(few_third, more_second, elsewhere=0.3):
+    """Errors (share, part, gain), alike for both gains, in the two places that decide."""
+    array = np.full((3, 4, 2), elsewhere)
+    array[0, 2], array[1, 1] = few_third, more_second
+    return array
+
+
+@pytest.mark.parametrize("rule", module.RULES)
+def test_a_readout_learns_anew_if_it_is_right_where_that_is_asked(registered, rule):
+    def verdict(few, more, elsewhere=0.3, of=rule):
+        merged = with_values(registered, {f"{of}_wrong": errors(few, more, elsewhere)})
+        return claim_named(NAME, merged, f"{module.NAMES[rule]} learns").holds
+
+    assert verdict(0.09, 0.015) is True
+    assert verdict(0.11, 0.015) is False
+    assert verdict(0.09, 0.025) is False
+    assert verdict(0.09, 0.015, elsewhere=0.9) is True
+    other = {"printed": "constant", "constant": "gated", "gated": "printed"}[rule]
+    assert verdict(0.0, 0.0, of=other) is not True
+
+
+def test_the_gain_is_chosen_on_other_repeats(registered):
+    own = errors(0.09, 0.015)
+    own[..., 0] = 0.9
+    choosing = np.full((3, 4, 2), 0.4)
+    choosing[..., 1] = 0.2
+    merged = with_values(registered, {"constant_wrong": own}, {"constant_wrong": choosing})
+    claim = claim_named(NAME, merged, "a constant rate learns")
+    assert claim.holds is True
+    assert "at μ = 100;" in claim.figure
+
+
+def tension(registered, below, above, faded, kept, critical=14.0):
+    """Errors in the third part with few labels, and strengths, at μ = 2 and at μ = 100."""
+    wrong = np.full((3, 4, 2), 0.3)
+    wrong[0, 2] = below, above
+    values = {
+        "constant_wrong": wrong,
+        "constant_strength": np.array([faded, kept]),
+        "critical": critical,
+    }
+    return claim_named(NAME, with_values(registered, values), "a critical gain parts").holds
+
+
+def test_the_critical_gain_has_to_part_both(registered):
+    assert tension(registered, 0.1, 0.9, 0.1, 0.9) is True
+    assert tension(registered, 0.6, 0.9, 0.1, 0.9) is False  # not overwritten below
+    assert tension(registered, 0.1, 0.4, 0.1, 0.9) is False  # overwritten above
+    assert tension(registered, 0.1, 0.9, 0.6, 0.9) is False  # carried on below
+    assert tension(registered, 0.1, 0.9, 0.1, 0.4) is False  # faded above
+    # Where all gains are below it, or near it, there is nothing to part.
+    assert tension(registered, 0.1, 0.1, 0.1, 0.1, critical=500.0) is None
+    assert tension(registered, 0.1, 0.9, 0.1, 0.9, critical=90.0) is None
+    assert tension(registered, 0.1, 0.9, 0.1, 0.9, critical=2.2) is None
+    assert tension(registered, 0.1, 0.9, 0.1, 0.9, critical=80.0) is True
+
+
+def test_the_gated_readout_has_to_do_both_above_its_critical_gain(registered):
+    def verdict(wrong, strength, gain=1):
+        array = np.full((3, 4, 2), 0.3)
+        array[1, 2, gain] = wrong
+        kept = np.full(2, 0.1)
+        kept[gain] = strength
+        values = {"gated_wrong": array, "gated_strength": kept}
+        return claim_named(NAME, with_values(registered, values), "carries and is over").holds
+
+    assert verdict(0.09, 0.6) is True
+    assert verdict(0.11, 0.6) is False
+    assert verdict(0.09, 0.4) is False
+    assert verdict(0.0, 1.0, gain=0) is False  # at 0.9, where nothing counts
+
+
+@pytest.mark.parametrize("changes", [{"n_points": 7900}, {"repeats": 19}])
+def test_below_the_registered_size_nothing_is_decided(changes):
+    merged = planted(NAME, lambda seed, run: {}, **changes)
+    merged = with_values(merged, {"gated_wrong": errors(0.0, 0.0)})
+    assert claim_named(NAME, merged, "the gated readout learns").holds is None
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"few": 0.02}, r"few=0.02, more=0.05 and other_shares=\[0.002, 0.005, 0.02\] must all"),
+        ({"label_after": 3990}, "label_after=3990 must be 20 points or more before the middle"),
+        ({"mu": 3}, "sets mu itself: set mu_grid instead"),
+        ({"clamp_labels": True}, "sets clamp_labels itself: set gated_grid instead"),
+        ({"more": 1.1}, "more"),
+        ({"constant_rate": 0}, "constant_rate"),
+        ({"gated_grid": [-1]}, "gated_grid"),
+    ],
+)
+def test_settings_that_do_not_fit_are_refused(changes, message):
+    with pytest.raises(ParameterError, match=message):
+        get_experiment(NAME).config("exact", changes)
+
+
+def test_all_points_may_be_labelled():
+    run = simulate(NAME, more=1.0)
+    assert np.isnan(run["constant_wrong"].sel(share=1.0)).all()
+    assert sorted(TINY[NAME]["other_shares"]) == [0.2]
+
+
+def test_claims_are_worded_as_they_are_printed(registered):
+    claims = get_experiment(NAME).claims(registered)
+    assert all(len(claim.short) <= 60 for claim in claims)
+    assert_printed(NAME, registered, grids=True)
