@@ -361,7 +361,7 @@ def offered(result: xr.Dataset) -> list[str]:
         and not lacking(result, kind.needs[0])
         and not damage(result, kind.needs[0])
     ]
-    return [*names, ANIMATION] if "tiles" in names else names
+    return [*names, ANIMATION] if {"tiles", "drift"} & {*names} else names
 
 
 def draw(result: xr.Dataset, name: str) -> Figure:
@@ -432,10 +432,13 @@ def save(result: xr.Dataset, name: str, path: Path) -> list[Path]:
 
 
 def animate(result: xr.Dataset, path: Path) -> list[Path]:
-    """The tiles forming, as a GIF (and an MP4 where ffmpeg is there)."""
-    if ANIMATION not in offered(result):
+    """The tiles forming, or following moons, as a GIF (and an MP4 where ffmpeg is there)."""
+    names = offered(result)
+    if ANIMATION not in names:
         raise InputError(f"an animation needs {', '.join(SNAPSHOTS)}: run with snapshots")
     from analysis.dynamics import animate_tiles
+    from analysis.figures.drift import animate_drift
 
     with content_at_fault(ANIMATION):
-        return animate_tiles(first_repeat(result), path)
+        film = animate_drift if "drift" in names else animate_tiles
+        return film(first_repeat(result), path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import matplotlib.pyplot as plt
@@ -10,6 +11,7 @@ import numpy as np
 import xarray as xr
 from matplotlib.animation import FFMpegWriter, FuncAnimation, PillowWriter
 from matplotlib.artist import Artist
+from matplotlib.figure import Figure
 
 from analysis.dynamics.tiles import NEEDED, TileMap, add_legend, add_scale
 from analysis.holdings import require
@@ -34,7 +36,7 @@ def animate_tiles(
     installed. Returns the files.
     """
     require(run, NEEDED, "an animation of the tiles")
-    targets = _targets(Path(path))
+    targets = targets_of(Path(path))
     count = run.sizes["snapshot"]
     frames = np.unique(np.linspace(0, count - 1, min(count, max_frames)).round().astype(int))
     fig = plt.figure(figsize=(6.6, 4.4), dpi=100)
@@ -47,21 +49,29 @@ def animate_tiles(
         fig.canvas.draw()
         fig.set_layout_engine("none")  # nothing may move from frame to frame but the tiles
 
-        def draw(frame: int) -> list[Artist]:
-            tile_map.show(frame)
-            return []
-
-        film = FuncAnimation(fig, draw, frames=frames.tolist(), init_func=lambda: [])
-        for target in targets:
-            writer = FFMpegWriter(fps=fps) if target.suffix == ".mp4" else PillowWriter(fps=fps)
-            with files.writing(target) as partial:
-                film.save(partial, writer=writer, dpi=100)
+        write_film(fig, tile_map.show, frames.tolist(), targets, fps)
     finally:
         plt.close(fig)
     return targets
 
 
-def _targets(path: Path) -> list[Path]:
+def write_film(
+    fig: Figure, show: Callable[[int], object], frames: list[int], targets: list[Path], fps: int
+) -> None:
+    """Write a figure as a film: ``show`` makes it that of a frame."""
+
+    def draw(frame: int) -> list[Artist]:
+        show(frame)
+        return []
+
+    film = FuncAnimation(fig, draw, frames=frames, init_func=lambda: [])
+    for target in targets:
+        writer = FFMpegWriter(fps=fps) if target.suffix == ".mp4" else PillowWriter(fps=fps)
+        with files.writing(target) as partial:
+            film.save(partial, writer=writer, dpi=100)
+
+
+def targets_of(path: Path) -> list[Path]:
     """What to write: the file asked for, or one of each kind that can be written."""
     if path.suffix == ".mp4" and not FFMpegWriter.isAvailable():
         raise InputError("writing .mp4 needs ffmpeg, which is not installed: choose a .gif file")

@@ -4,6 +4,8 @@ baselines on moons that move, in windows and at the end, a map of speeds, and ti
 from __future__ import annotations
 
 import math
+import os
+from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -14,6 +16,7 @@ from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator, PercentFormatter
 
+from analysis.dynamics.animation import targets_of, write_film
 from analysis.style import GREY, LABEL, LOWER, READOUT_MAP, UPPER, figure_style, whole_numbers
 from circuits.selection import first_repeat, reported, with_repeats
 
@@ -22,6 +25,9 @@ UNIT = 10_000
 
 COLORS = ("#0072B2", "#D55E00", "#000000", "#CC79A7", "#009E73", "#E69F00", "#56B4E9")
 MARKERS = ("o", "s", "x", "D", "^", "v", "<")
+
+PANELS = 5
+"""Moments that are drawn, of all that a result holds."""
 
 STREAMS = {
     **{"rotate": "half a turn", "noisy": "the same,\nmore noise", "translate": "translate"},
@@ -144,9 +150,10 @@ def figure(result: xr.Dataset) -> Figure:
         parts = fig.subfigures(2, 1, height_ratios=(1, 2.2))
         top, bottom = parts[0], parts[1]  # type: ignore[index]
         merged = with_repeats(result)
-        panels = np.atleast_1d(top.subplots(1, merged.sizes["moment"], sharex=True, sharey=True))
-        for moment, ax in enumerate(panels):
-            plot_tiles(merged, moment, ax)
+        moments = np.unique(np.linspace(0, merged.sizes["moment"] - 1, PANELS).round().astype(int))
+        panels = np.atleast_1d(top.subplots(1, len(moments), sharex=True, sharey=True))
+        for moment, ax in zip(moments, panels, strict=True):
+            plot_tiles(merged, int(moment), ax)
             ax.set(xlabel="x", ylabel="y" if moment == 0 else "")
         scale = ScalarMappable(Normalize(-1, 1), READOUT_MAP)
         bar = top.colorbar(scale, ax=panels, shrink=0.8, ticks=[-1, 0, 1])
@@ -160,3 +167,35 @@ def figure(result: xr.Dataset) -> Figure:
         line, name = grid[0, 1].get_legend_handles_labels()
         bottom.legend(handles + line, labels + name, loc="outside lower center", ncols=4)
     return fig
+
+
+@figure_style()
+def animate_drift(run: xr.Dataset, path: str | os.PathLike[str], *, fps: int = 8) -> list[Path]:
+    """Write tiles that follow rotating moons as a film, one frame per moment that a result holds.
+
+    The path is as in `analysis.dynamics.animate_tiles`. Returns the files.
+    """
+    targets = targets_of(Path(path))
+    points = first_repeat(with_repeats(run))["shown_point"]
+    low, high = float(points.min()) - 0.1, float(points.max()) + 0.1
+    fig = plt.figure(figsize=(5, 4.4), dpi=100)
+    try:
+        ax = fig.add_subplot()
+        fig.colorbar(
+            ScalarMappable(Normalize(-1, 1), READOUT_MAP), ax=ax, ticks=[-1, 0, 1],
+            label="w of a tile / largest",
+        )  # fmt: skip
+        ax.set(xlim=(low, high), ylim=(low, high), aspect="equal", xlabel="x", ylabel="y")
+        fig.canvas.draw()
+        fig.set_layout_engine("none")  # nothing may move from frame to frame but moons and tiles
+
+        def show(moment: int) -> None:
+            for collection in list(ax.collections):
+                collection.remove()
+            plot_tiles(run, moment, ax)
+            ax.set_title(f"after {ax.get_title()}")
+
+        write_film(fig, show, list(range(run.sizes["moment"])), targets, fps)
+    finally:
+        plt.close(fig)
+    return targets

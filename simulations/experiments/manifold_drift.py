@@ -50,10 +50,10 @@ TILES = ("recruited", "shifted")
 """Of the circuits on the map: with tiles to spare, which come where none answers, and without, so
 that learning alone moves them."""
 
-MOMENTS = 5
-"""Of the rotating stream, at which tiles are kept for the picture."""
+MOMENTS = 41
+"""Of the rotating stream, at which tiles are kept for pictures."""
 
-SHOWN = 200
+SHOWN = 120
 """Points that are kept with them."""
 
 Speed = Annotated[float, Field(ge=0.01, le=1000)]

@@ -6,7 +6,9 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from matplotlib.colors import to_rgba
+from PIL import Image
 
+from analysis import kinds
 from analysis.figures import change, drift, linear, similarity, swap, twin
 from analysis.holdings import LINEAR_FEATURES, damage, lacking
 from analysis.kinds import KINDS
@@ -203,7 +205,7 @@ def cells(ax):
 
 def test_tiles_are_drawn_where_they_lie_at_their_moment(merged):
     result = merged["drift"]
-    for moment in (0, 4):
+    for moment in (0, 40):
         one = result.isel(repeat=0, moment=moment)
         ax = drift.plot_tiles(result, moment)
         assert (offsets(ax.collections[0]) == one["shown_point"].values).all()
@@ -214,6 +216,24 @@ def test_tiles_are_drawn_where_they_lie_at_their_moment(merged):
             ax.collections[1].get_array(), weight / (np.abs(weight).max() or 1)
         )
         assert ax.get_title() == f"{int(one['moment_time'])} points"
+
+
+def test_a_film_has_a_frame_for_every_moment(merged, tmp_path):
+    result = merged["drift"]
+    assert "animation" in kinds.offered(result)
+    files = kinds.save(result, "animation", tmp_path / "film")
+    assert files[0] == tmp_path / "film.gif"
+    with Image.open(files[0]) as image:
+        assert image.n_frames == 41
+        first = np.array(image.convert("RGB"))
+        image.seek(40)
+        last = np.array(image.convert("RGB"))
+    # What moves are moons, tiles and the title; the scale on the right stays, but for what the few
+    # colours of a GIF make of it.
+    changed = (np.abs(first.astype(int) - last) > 60).any(axis=(0, 2))
+    assert changed[: first.shape[1] // 2].any()
+    assert not changed[int(0.85 * first.shape[1]) :].any()
+    assert not plt.get_fignums()
 
 
 def test_the_course_and_the_ends_are_means_of_the_reported_repeats(merged):
