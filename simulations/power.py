@@ -2,7 +2,8 @@
 
 Made from a full `reproduce` on other seeds than those that are reported (the pilot). Its repeats
 are drawn anew with replacement, as many as are registered, and the claims checked on what was
-drawn: the power is the share of draws that give the verdict which the whole pilot gives.
+drawn: the power is the share of draws that give the verdict which the whole pilot gives. Where the
+pilot of only some experiments was run again, that of the others is kept.
 """
 
 from __future__ import annotations
@@ -82,14 +83,19 @@ def in_sentences(found: dict[str, Any]) -> Power:
 
 def main(pilot: Path) -> None:
     """Write ``power.json`` beside the pilot's results."""
+    path = pilot / "power.json"
+    known = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
     found = {}
     for name in EXPERIMENTS:
+        if name in known and not (pilot / f"{name}.nc").exists():
+            found[name] = known[name]
+            continue
         with results.opened(pilot / f"{name}.nc") as merged:
             found[name] = power_of(name, merged.load())
         for claim, values in found[name]["claims"].items():
             print(f"{values['power']:.3f} {values['verdict']}: {name}: {claim}")
-    path = files.write(pilot / "power.json", json.dumps(found, indent=1, ensure_ascii=False))
-    print(f"wrote {path}")
+    text = json.dumps(found, indent=1, ensure_ascii=False)
+    print(f"wrote {files.write(path, text)}")
 
 
 if __name__ == "__main__":

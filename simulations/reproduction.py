@@ -1,7 +1,8 @@
 """All experiments in one go: results, figures, and one table of claims.
 
 ``python -m simulations.reproduction FOLDER`` checks the claims on the results that are in a folder
-already, as after a change of their words or bounds, and writes the table anew.
+already, as after a change of their words or bounds, and writes the table anew. Where only some
+experiments were run again, the table keeps the claims of those whose results are not there.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from circuits import files, results
 from circuits.errors import CircuitError
 from simulations import sweep
 from simulations.experiments import EXPERIMENTS, get_experiment
-from simulations.experiments.claim import Claim, save_claims, tally
+from simulations.experiments.claim import Claim, load_claims, save_claims, tally
 
 
 def run_all(
@@ -48,9 +49,16 @@ def run_all(
 
 
 def claims_again(out: Path) -> list[Claim]:
-    """The claims of every experiment on the merged results in a folder."""
+    """The claims of every experiment on the merged results in a folder; of one that has none there
+    those in the folder's table."""
+    table = out / "claims.json"
+    known = load_claims(table) if table.exists() else []
     found: list[Claim] = []
     for name in EXPERIMENTS:
+        kept = [claim for claim in known if claim.experiment == name]
+        if kept and not (out / f"{name}.nc").exists():
+            found += kept
+            continue
         with results.opened(out / f"{name}.nc") as merged:
             found += sweep.claims_of(name, merged.load())
     return found

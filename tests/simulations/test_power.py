@@ -8,10 +8,12 @@ import numpy as np
 import pytest
 import xarray as xr
 
+from circuits import results
 from circuits.errors import InputError
+from circuits.files import FileError
 from circuits.selection import SELECTION_SEED
 from simulations import power
-from simulations.experiments import get_experiment
+from simulations.experiments import EXPERIMENTS, get_experiment
 from tests.simulations.small import planted
 from tests.simulations.test_tiling_arcs import as_claimed
 
@@ -56,6 +58,23 @@ def test_reported_seeds_are_no_pilot():
     merged = pilot([1.0] * 10)
     with pytest.raises(InputError, match="has the seed 4999, which is among those reported"):
         power.power_of("tiling-arcs", merged.assign_coords(seed=merged["seed"] - 1))
+
+
+def test_the_pilot_of_what_was_not_run_again_is_kept(tmp_path, monkeypatch):
+    names = ("tiling-arcs", "linear-tiles")
+    monkeypatch.setattr(power, "EXPERIMENTS", {name: EXPERIMENTS[name] for name in names})
+    monkeypatch.setattr(power, "DRAWS", 2)
+    with pytest.raises(FileError, match=r"tiling-arcs\.nc"):
+        power.main(tmp_path)
+    known = {name: {"claims": {f"old {name}": {"verdict": "holds", "power": 1.0}}}
+             for name in (*names, "another")}  # fmt: skip
+    (tmp_path / "power.json").write_text(json.dumps(known), encoding="utf-8")
+    results.save(pilot([1.0] * 10), tmp_path / "tiling-arcs.nc")
+    power.main(tmp_path)
+    found = json.loads((tmp_path / "power.json").read_text(encoding="utf-8"))
+    assert found.keys() == {*names}
+    assert found["linear-tiles"] == known["linear-tiles"]
+    assert SHARED in found["tiling-arcs"]["claims"]
 
 
 def test_power_in_sentences():
