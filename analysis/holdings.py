@@ -34,7 +34,7 @@ SWAP = (
         for rule in ("printed", "constant", "gated")
         for what in ("wrong", "strength")
     ),
-    *("critical", "part_size", "few", "more", "share", "part", "mu", "gated_mu"),
+    *("critical", "part_size", "few_share", "more_share", "share", "part", "mu", "gated_mu"),
 )
 SNAPSHOTS = ("W_snapshots", "b_snapshots", "w_snapshots", "snapshot_presentation")
 
@@ -117,7 +117,7 @@ DIMENSIONS: dict[str, tuple[tuple[str, ...], ...]] = {
     "gated_wrong": (("share", "part", "gated_mu"),),
     "gated_strength": (("gated_mu",),),
     **{name: (((name,)),) for name in ("share", "part", "mu", "gated_mu")},
-    **dict.fromkeys(("critical", "part_size", "few", "more"), ((),)),
+    **dict.fromkeys(("critical", "part_size", "few_share", "more_share"), ((),)),
     "change_at": ((),),
     "decided_at": ((),),
 }

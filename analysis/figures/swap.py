@@ -33,7 +33,7 @@ def plot_course(result: xr.Dataset, ax: Axes | None = None) -> Axes:
         gain = float(chosen_values(merged, f"{rule}_wrong", grid))
         right = 1 - reported(merged)[f"{rule}_wrong"].sel({grid: gain})
         for share, line in (("more", "-"), ("few", "--")):
-            value = float(first[share])
+            value = float(first[f"{share}_share"])
             one = right.sel(share=value).transpose("repeat", "part").to_numpy()
             sd = one.std(axis=0, ddof=1) if len(one) > 1 else np.zeros(len(ends))
             ax.errorbar(
@@ -119,6 +119,7 @@ def figure(result: xr.Dataset) -> Figure:
         titles = {"constant": "Paper's readout, constant rate", "gated": "Gated readout"}
         for rule, title in titles.items():
             plot_strength(merged, rule, axes[f"{rule} carries"]).set_title(title)
+            axes[f"{rule} carries"].tick_params(labelbottom=False)
             plot_map(merged, rule, axes[rule])
         handles, labels = axes["course"].get_legend_handles_labels()
         for rule in titles:

@@ -141,8 +141,8 @@ class LabelSwap(base.Experiment[Settings]):
         ).assign(
             critical=critical(runs[0]["h"].to_numpy()[settings.change :]),
             part_size=settings.part,
-            few=settings.few,
-            more=settings.more,
+            few_share=settings.few,
+            more_share=settings.more,
         )
 
     def claims(self, merged: xr.Dataset) -> list[base.Claim]:
@@ -275,7 +275,7 @@ def critical(h: FloatArray) -> float:
 def shares_of(merged: xr.Dataset) -> tuple[float, float]:
     """The two shares of labels by which readouts are judged."""
     first = selection.first_repeat(merged)
-    return float(first["few"]), float(first["more"])
+    return float(first["few_share"]), float(first["more_share"])
 
 
 def _part(merged: xr.Dataset) -> int:

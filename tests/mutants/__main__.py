@@ -46,6 +46,8 @@ TESTS = {
     "simulations/experiments/tiling_objective.py": ["tiling_objective", *EVERY],
     "simulations/experiments/linear_tiles.py": ["linear_tiles", *EVERY],
     "simulations/experiments/label_change.py": ["label_change", *EVERY],
+    "simulations/experiments/manifold_drift.py": ["manifold_drift", *EVERY],
+    "simulations/experiments/label_swap.py": ["label_swap", *EVERY],
     "simulations/experiments/spiking_twin.py": ["spiking_twin", *EVERY],
 }
 """Modules, and the tests beside them (tests/<package>/test_<name>.py) that should notice."""
