@@ -30,6 +30,10 @@ class EngineError(CircuitError, RuntimeError):
     """An engine that is not available here, or whose build or run failed."""
 
 
+class PackageError(CircuitError, ImportError):
+    """A package that is not installed, for what cannot be had without it."""
+
+
 class UnsettledWarning(UserWarning):
     """Many presentations were still moving when they ended."""
 

@@ -21,6 +21,7 @@ nb_execution_mode = "off"  # the tour is kept with its outputs
 myst_heading_anchors = 3
 
 autosummary_generate = True
+autodoc_mock_imports = ["river", "capymoa"]  # need not be there
 autodoc_member_order = "bysource"
 autodoc_preserve_defaults = True
 autodoc_typehints_format = "short"

@@ -114,6 +114,13 @@ def test_readme_example_of_the_estimator_answers_right(capsys):
     assert undecided < 0.01
 
 
+def test_readme_example_of_river_answers_right(capsys):
+    pytest.importorskip("river")
+    code = dict(python_blocks(ROOT / "README.md"))["Point by point, in river and CapyMOA"]
+    exec(compile(code, "README.md", "exec"), {})
+    assert float(capsys.readouterr().out) > 0.98
+
+
 def test_readme_names_only_files_and_commands_that_exist():
     help_text = subprocess.run(
         [sys.executable, "-m", "simulations", "--help"],

@@ -25,6 +25,9 @@ NEED_BRIAN2 = {
 }
 """Modules whose import brings Brian2 along, which takes a second: those that make its objects."""
 
+NEED_OTHERS = {"circuits.streaming.for_river": "river", "circuits.streaming.for_capymoa": "capymoa"}
+"""Modules that are for a package which need not be installed."""
+
 
 def modules() -> dict[str, Path]:
     """Every module of the three packages by its dotted name."""
@@ -137,6 +140,11 @@ def test_brian2_is_imported_where_its_objects_are_made_and_nowhere_else():
     assert {m for m in needing("brian2") if not m.startswith(reading)} == NEED_BRIAN2
 
 
+@pytest.mark.parametrize(("module", "package"), NEED_OTHERS.items())
+def test_a_package_that_need_not_be_there_is_imported_by_the_module_for_it_alone(module, package):
+    assert needing(package) == {module}
+
+
 def test_drawing_is_not_imported_by_the_circuit_or_the_command_line():
     found = needing("matplotlib")
     assert not {m for m in found if m.startswith("circuits")}
@@ -144,7 +152,7 @@ def test_drawing_is_not_imported_by_the_circuit_or_the_command_line():
 
 
 def test_importing_everything_runs_nothing(tmp_path):
-    names = [name for name in MODULES if not name.endswith("__main__")]
+    names = [n for n in MODULES if not n.endswith("__main__") and n not in NEED_OTHERS]
     code = f"""
 import importlib, random
 import matplotlib, numpy

@@ -1,0 +1,227 @@
+"""The circuit in river: river's own checks, and the estimator itself as oracle."""
+
+from __future__ import annotations
+
+import itertools
+import pickle
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from circuits import ManifoldClassifier
+from circuits.errors import InputError
+from tests.circuits.streaming.streams import assert_same, moons, taught
+
+pytest.importorskip("river")
+
+from river import checks, naive_bayes, preprocessing
+
+from circuits.streaming.for_river import RiverManifoldClassifier
+
+LONG = "check_bounded_memory_growth"
+"""Takes 2000 points of each of three streams: the last is enough."""
+
+EVERY = list(checks.yield_checks(RiverManifoldClassifier()))
+SKIPPED = RiverManifoldClassifier()._unit_test_skips()
+CHECKS = [
+    check
+    for number, check in enumerate(EVERY, 1)
+    if check.__name__ not in SKIPPED and (check.__name__ != LONG or number == len(EVERY))
+]
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+def test_what_river_expects(check):
+    # Most checks have 200 points: some come after the first ones.
+    check(RiverManifoldClassifier(first=170))
+
+
+def test_what_river_expects_is_not_all_skipped():
+    assert len(CHECKS) > 40
+    names = {check.__name__ for check in CHECKS}
+    assert {"check_pickling", "check_predict_proba_one", LONG} <= names
+    # Only what is there is skipped.
+    assert {check.__name__ for check in EVERY} == names | SKIPPED
+
+
+NAMES = np.array(["red", "blue"])
+
+
+def as_rows(X, y, known):
+    """Points as dictionaries, and labels or None."""
+    rows = [{"east": float(a), "north": float(b)} for a, b in X]
+    return rows, [str(NAMES[c]) if k else None for c, k in zip(y, known, strict=True)]
+
+
+def test_the_estimator_point_by_point():
+    X, y, known = moons(120, 0.3)
+    rows, labels = as_rows(X, y, known)
+    model = RiverManifoldClassifier(ManifoldClassifier(30), first=50, classes=["red", "blue"])
+    # The order of features is that of the first point.
+    for i, (x, label) in enumerate(zip(rows, labels, strict=True)):
+        model.learn_one(dict(reversed(x.items())) if i % 2 else x, label)
+    oracle = taught(X, np.where(known, y, -1), 50, [0, 1], n_tiles=30)
+    assert_same(model._learner.model, oracle)
+    for x, point, expected in zip(rows, X, oracle.predict(X), strict=True):
+        found = model.predict_proba_one(dict(reversed(x.items())))
+        assert list(found) == ["red", "blue"]
+        assert list(found.values()) == oracle.predict_proba([point])[0].tolist()
+        assert model.predict_one(x) == NAMES[expected]
+
+
+@pytest.mark.parametrize("missing", [None, np.nan])
+def test_the_estimator_in_batches(missing):
+    X, y, known = moons(120, 0.3)
+    rows, labels = as_rows(X, y, known)
+    model = RiverManifoldClassifier(first=50, classes=["red", "blue"])
+    table = pd.DataFrame(rows, index=range(1000, 1120))
+    for part in (slice(0, 70), slice(70, 120)):
+        given = [missing if label is None else label for label in labels[part]]
+        assert given.count(missing) > 20
+        # Columns in the other order, from the second part on.
+        columns = ["east", "north"] if part.start == 0 else ["north", "east"]
+        model.learn_many(table[part][columns], pd.Series(given, dtype=object))
+    oracle = taught(X, np.where(known, y, -1), 50, [0, 1], [70, 120])
+    assert_same(model._learner.model, oracle)
+    answers = model.predict_proba_many(table[["north", "east"]])
+    assert answers.index.tolist() == table.index.tolist()
+    assert answers.columns.tolist() == ["red", "blue"]
+    assert (answers.to_numpy() == oracle.predict_proba(X)).all()
+    assert (model.predict_many(table) == NAMES[oracle.predict(X)]).all()
+
+
+def test_answers_before_there_are_enough_points():
+    X, y, known = moons(10, 1.0)
+    rows, labels = as_rows(X, y, known)
+    model = RiverManifoldClassifier(first=8)
+    assert model.predict_proba_one(rows[0]) == {}
+    assert model.predict_one(rows[0]) is None
+    model.learn_one(rows[0], None)
+    assert model.predict_proba_one(rows[0]) == {}
+    model.learn_one(rows[1], "red")
+    assert model.predict_proba_one(rows[0]) == {"red": 1.0}
+    model.learn_one(rows[2], "blue")
+    assert model.predict_proba_one(rows[0]) == {"red": 0.5, "blue": 0.5}
+    for x, label in zip(rows[3:9], labels[3:9], strict=True):
+        model.learn_one(x, label)
+    assert len(set(model.predict_proba_one(rows[1]).values())) == 2
+
+
+@pytest.mark.parametrize("learned", [1, 30])
+def test_features_stay_those_of_the_first_point(learned):
+    X, y, known = moons(30, 1.0)
+    rows, labels = as_rows(X, y, known)
+    model = RiverManifoldClassifier(first=20)
+    for x, label in itertools.islice(zip(rows, labels, strict=True), learned):
+        model.learn_one(x, label)
+    before = pickle.dumps(model)
+    first = "features of the first, east, north; got "
+    for wrong, words in [
+        ({"east": 0.0}, first + "east$"),
+        ({"east": 0.0, "north": 1.0, "up": 2.0}, first + "east, north, up$"),
+        ({"east": 0.0, "up": 2.0}, first + "east, up$"),
+        ({}, first + "none$"),
+        ({"east": 0.0, "north": "far"}, "features must be real numbers in an array, got text"),
+        ({"east": 0.0, "north": None}, "features must be real numbers in an array"),
+        ({"east": 0.0, "north": np.nan}, "points must be finite"),
+    ]:
+        for refused in (lambda x: model.learn_one(x, "red"), model.predict_proba_one):
+            with pytest.raises(InputError, match=words):
+                refused(wrong)
+    with pytest.raises(InputError, match=first + "east$"):
+        model.learn_many(pd.DataFrame({"east": [0.0]}), pd.Series(["red"]))
+    assert pickle.dumps(model) == before
+
+
+def test_a_refused_first_point_decides_nothing():
+    model = RiverManifoldClassifier()
+    with pytest.raises(InputError, match="points must be finite"):
+        model.learn_one({"a": np.inf}, None)
+    with pytest.raises(InputError, match=r"points must have the shape \(T, d\), got \(1, 0\)"):
+        model.learn_one({}, None)
+    model.learn_one({"b": 1.0, "c": 2.0}, None)
+    assert model._names == ("b", "c")
+
+
+def test_a_class_that_comes_late_has_to_be_named():
+    X, y, known = moons(30, 1.0)
+    rows, labels = as_rows(X, y, known)
+    for classes in (None, ["red", "blue", "green"]):
+        model = RiverManifoldClassifier(first=20, classes=classes)
+        for x, label in zip(rows, labels, strict=True):
+            model.learn_one(x, label)
+        if classes is None:
+            with pytest.raises(InputError, match=r"class 'green' is not among .*: name all"):
+                model.learn_one(rows[0], "green")
+        else:
+            for _ in range(50):
+                model.learn_one(rows[0], "green")
+            assert model.predict_one(rows[0]) == "green"
+
+
+def test_copies():
+    X, y, known = moons(60, 0.5)
+    rows, labels = as_rows(X, y, known)
+    model = RiverManifoldClassifier(ManifoldClassifier(20), first=40, classes=["red", "blue"])
+    for x, label in zip(rows[:50], labels[:50], strict=True):
+        model.learn_one(x, label)
+    again = pickle.loads(pickle.dumps(model))
+    fresh = model.clone()
+    assert fresh.predict_proba_one({"any": 1.0}) == {"red": 0.5, "blue": 0.5}
+    assert (fresh.first, fresh.classes) == (40, ["red", "blue"])
+    assert fresh.model.get_params() == model.model.get_params()
+    for x, label in zip(rows[50:], labels[50:], strict=True):
+        model.learn_one(x, label)
+        again.learn_one(x, label)
+    assert_same(again._learner.model, model._learner.model)
+    assert model.clone({"first": 7}).first == 7
+
+
+def test_in_a_pipeline():
+    X, y, known = moons(300, 0.1)
+    rows, labels = as_rows(X * [1.0, 1000.0], y, known)
+    line = preprocessing.StandardScaler() | RiverManifoldClassifier(first=150)
+    right = []
+    for i, (x, label) in enumerate(zip(rows, labels, strict=True)):
+        if i >= 200:
+            right.append(line.predict_one(x) == NAMES[y[i]])
+        line.learn_one(x, label)
+    assert np.mean(right) > 0.9
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_unlabelled_points_help_along_the_stream(seed):
+    """Two moons, one label in fifty: what answers before it learns, beside river's naive Bayes,
+    which only takes points with a label."""
+    X, y, known = moons(900, 0.02, seed)
+    rows, labels = as_rows(X, y, known)
+    model, other = RiverManifoldClassifier(classes=["red", "blue"]), naive_bayes.GaussianNB()
+    right = {model: [], other: []}
+    for i, (x, label) in enumerate(zip(rows, labels, strict=True)):
+        for asked in right:
+            if i >= 500:
+                right[asked].append(asked.predict_one(x) == NAMES[y[i]])
+            if asked is model or label is not None:
+                asked.learn_one(x, label)
+    assert np.mean(right[model]) > 0.95
+    assert np.mean(right[other]) < 0.9
+
+
+@pytest.mark.parametrize(("package", "name"), [("river", "for_river"), ("capymoa", "for_capymoa")])
+def test_without_the_package_a_sentence_says_what_to_install(package, name):
+    code = f"""
+import sys
+sys.modules["{package}"] = None
+from circuits.errors import CircuitError
+try:
+    import circuits.streaming.{name}
+except ImportError as error:
+    assert isinstance(error, CircuitError)
+    print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith(f"circuits.streaming.{name} needs ")
+    assert package in done.stdout.split("pip install")[1]
