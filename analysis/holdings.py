@@ -24,6 +24,10 @@ TWIN = (
     *("error", "direction_error", "bound", "escape_direction_error", "escape_bound", "accuracy"),
     *("rate_accuracy", "plain_accuracy", "board_error", "rate_board_error"),
 )
+DIGITS = (
+    *("few_accuracy", "stream_course", "tile_image", "tile_class"),
+    *("hard_image", "hard_answer", "hard_class", "n_labels", "share", "time"),
+)
 SNAPSHOTS = ("W_snapshots", "b_snapshots", "w_snapshots", "snapshot_presentation")
 
 LINEAR_FEATURES = ("raw", "lifted", "random", "placed", "tiles", "permuted")
@@ -87,6 +91,15 @@ DIMENSIONS: dict[str, tuple[tuple[str, ...], ...]] = {
     "plain_accuracy": (("V_rule",),),
     "board_error": (("mu",),),
     "rate_board_error": (("mu",),),
+    "few_accuracy": (("learner", "n_labels"),),
+    "stream_course": (("stream_learner", "share", "time"),),
+    "tile_image": (("answer", "shown_tile", "pixel"),),
+    "tile_class": (("answer", "shown_tile"),),
+    "hard_image": (("hard", "example", "pixel"),),
+    "hard_answer": (("hard", "example"),),
+    "hard_class": (("hard", "example"),),
+    "n_labels": (("n_labels",),),
+    "share": (("share",),),
     "change_at": ((),),
     "decided_at": ((),),
 }

@@ -54,6 +54,9 @@ EXPERIMENTS = {
     "spiking-twin": Entry(
         "spiking_twin.SpikingTwin", "past the paper", "The same circuit, with cells that fire"
     ),
+    "digits": Entry(
+        "digits.Digits", "past the paper", "Handwritten digits from a few labels, in one pass"
+    ),
 }
 
 
