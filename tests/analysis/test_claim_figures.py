@@ -17,7 +17,7 @@ from tests.analysis.drawing import hidden_by_legends, holds, laid_out, offsets, 
 from tests.simulations.small import simulate
 
 NAMES = {"objective": "tiling-objective", "linear": "linear-tiles", "change": "label-change"}
-NAMES |= {"twin": "spiking-twin"}
+NAMES |= {"twin": "spiking-twin", "digits": "digits"}
 
 
 @pytest.fixture(scope="module")

@@ -65,6 +65,7 @@ SMALL = {
         "mu_grid": (1, 10),
     },
     "spiking-twin": TINY["spiking-twin"] | {"n_tiles": 40},
+    "digits": TINY["digits"],
 }
 SEEDS = [0, 1]
 CHOOSING = [10_000, 10_001]

@@ -101,7 +101,10 @@ def others(moons, spiking) -> dict[str, xr.Dataset]:
         ),
         **{
             name: sweep.merge([simulate(name, seed=seed) for seed in (0, 1)])
-            for name in ("tiling-objective", "linear-tiles", "label-change", "spiking-twin")
+            for name in (
+                *("tiling-objective", "linear-tiles", "label-change"),
+                *("spiking-twin", "digits"),
+            )
         },
     }
 
@@ -111,7 +114,7 @@ SOURCES = {
     "diffusion": "diffusion", "objective": "tiling-objective", "linear": "linear-tiles",
     "change": "label-change", "spikes": "spiking", "spikes-along": "spiking",
     "spike-rates": "spiking", "firing-rates": "spiking", "spike-intervals": "spiking",
-    "lateral": "spiking", "twin": "spiking-twin",
+    "lateral": "spiking", "twin": "spiking-twin", "digits": "digits",
 }  # fmt: skip
 """Results of which the pictures are made that two moons cannot show."""
 SINGLE = [name for name, kind in kinds.KINDS.items() if len(kind.needs) == 1 and not kind.slow]

@@ -47,6 +47,7 @@ TESTS = {
     "simulations/experiments/linear_tiles.py": ["linear_tiles", *EVERY],
     "simulations/experiments/label_change.py": ["label_change", *EVERY],
     "simulations/experiments/spiking_twin.py": ["spiking_twin", *EVERY],
+    "simulations/experiments/digits.py": ["digits", *EVERY],
 }
 """Modules, and the tests beside them (tests/<package>/test_<name>.py) that should notice."""
 

@@ -185,6 +185,7 @@ LEAST = {
     "tiling-objective": {"n_points": 20, "n_stream": 100, "n_starts": 1, "n_shown": 1},
     "linear-tiles": {"n_points": 50, "n_test": 10},
     "label-change": {"n_points": 200, "window": 10, "lag": 10},
+    "digits": {"n_points": 8, "first": 0, "passes": 1, "paper_mu": 0},
 }
 """The smallest value of every setting that has one."""
 

@@ -365,6 +365,7 @@ LEAST = {
     "tiling-objective": {"n_points": 20, "n_stream": 100, "n_starts": 1, "n_shown": 1},
     "linear-tiles": {"n_points": 50, "n_test": 10, "boards": [0.5], "penalty_grid": [1]},
     "label-change": {"n_points": 200, "window": 10, "lag": 20, "mu_grid": [1]},
+    "digits": {"n_points": 200, "first": 20, "label_counts": [1], "shares": [0.1]},
 }  # fmt: skip
 """The smallest experiments there are."""
 
@@ -412,6 +413,13 @@ LEAST = {
             {}, {"labelled": 1e-300}, {"labelled": 1}, {"constant_rate": 1}, {"lag": 100},
             {"lag": 101}, {"window": 200}, {"window": 199}, {"mu_grid": [0, 1e300]},
             {"board": 1e300},
+        )),
+        *(("digits", changes) for changes in (
+            {}, {"n_points": 8}, {"first": 199}, {"first": 200}, {"first": 10**6},
+            {"label_counts": [20]}, {"label_counts": [10**6]}, {"shares": [1e-300]},
+            {"shares": [1 - 1e-16]}, {"passes": 2}, {"paper_mu": 1e300}, {"logistic_rate": 1e300},
+            {"tile_radius": 1e-3}, {"tile_radius": 3.0, "n_tiles": 1}, {"readout_rate": 1},
+            {"images": "letters"},
         )),
     ],
 )  # fmt: skip
