@@ -37,9 +37,9 @@ but for the tiles."""
 
 STREAM_LEARNERS = ("gated", "nearest", "logistic")
 
-TUNED = {"kernel": "rbf", "gamma": 4.0, "alpha": 0.99, "max_iter": 1000}
-"""Of LabelSpreading, known to suit these images; its defaults are gamma 20, alpha 0.2 and too few
-iterations for such an alpha."""
+TUNED = {"gamma": 4.0, "alpha": 0.99}
+"""Of LabelSpreading, known to suit these images; its defaults are 20 and 0.2. It does not converge
+in its 30 iterations; with 1000 it has 0.001 more right answers (seeds 20000 to 20009)."""
 
 OWN: dict[str, dict[str, Any]] = {
     "mnist": {"n_points": HANDWRITTEN["mnist"], "n_tiles": 1000, "tile_radius": 7.0},
@@ -118,18 +118,16 @@ class Digits(base.Experiment[Settings]):
 
     def simulate(self, config: base.Config[Settings], seed: int, report: base.Report) -> xr.Dataset:
         """Either rule has the same tiles; the class with the largest w_c.h is the answer."""
-        settings, rng = config.settings, np.random.default_rng(seed)
-        images, classes = handwritten(settings.images)
-        order = rng.permutation(len(images))[: settings.n_points]
-        points, truth = images[order], classes[order]
-        known = given_labels(truth, settings, rng)
+        settings = config.settings
+        points, truth, known = make_stream(settings, seed)
+        lift = SphereLift.around(handwritten(settings.images)[0])
         z = one_against_all(known)
         p = config.parameters.replace(n_readouts=z.shape[1])
         paper = {"readout_rule": "paper", "readout_rate": "running_mean", "mu": settings.paper_mu}
         runs: dict[str, list[xr.Dataset]] = {}
         for rule, own in (("paper", p.replace(**paper)), ("gated", p)):
             report(f"{rule} rule")
-            circuit = base.make_circuit(config.engine, own, SphereLift.around(images))
+            circuit = base.make_circuit(config.engine, own, lift)
             runs[rule] = [circuit.run(points, z) for _ in range(settings.passes)]
         h = circuit.respond(points)
         w = {rule: by_class(found[-1]["w"].to_numpy()) for rule, found in runs.items()}
@@ -288,6 +286,14 @@ class Digits(base.Experiment[Settings]):
             control="logistic regression on the tiles, as they were when the image arrived, in "
             f"the place of the circuit: {_all_above(by['logistic'] - by['nearest']).outcome}",
         )
+
+
+def make_stream(settings: Settings, seed: int) -> tuple[FloatArray, Classes, Classes]:
+    """Images (T, pixels) in the order of a seed, their classes, and `given_labels`."""
+    rng = np.random.default_rng(seed)
+    images, classes = handwritten(settings.images)
+    order = rng.permutation(len(images))[: settings.n_points]
+    return images[order], classes[order], given_labels(classes[order], settings, rng)
 
 
 def given_labels(truth: Classes, settings: Settings, rng: np.random.Generator) -> Classes:
