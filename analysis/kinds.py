@@ -226,7 +226,7 @@ KINDS = {
     ),
     "digits": Kind(
         "Handwritten digits from a few labels",
-        "figures.digits:figure",
+        "figures.handwriting:figure",
         (DIGITS,),
         merged=True,
         experiments=("digits",),

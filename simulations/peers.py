@@ -16,12 +16,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from threadpoolctl import threadpool_limits
+import xarray as xr
 from tqdm import tqdm
 
 from circuits import files
 from circuits.errors import CircuitError, InputError
 from circuits.lift import FloatArray
+from simulations import sweep
 from simulations.datasets import Classes
 from simulations.experiments import digits, get_experiment
 
@@ -57,15 +58,20 @@ class Section:
     note: str
 
 
+def repeat_of_digits(seed: int, **changes: Any) -> tuple[digits.Settings, xr.Dataset]:
+    """A repeat of the experiment ``digits`` and its settings."""
+    config = get_experiment("digits").config("exact", changes)
+    return config.settings, sweep.run_job(sweep.Job(config.as_dict(), seed))
+
+
 def digits_with_few_labels(seed: int) -> Values:
     """Share of the images without a label that get their class, by labels per class."""
-    config = get_experiment("digits").config("exact", {})
-    found = get_experiment("digits").simulate(config, seed, lambda word: None)["few_accuracy"]
-    points, truth, known = digits.make_stream(config.settings, seed)
+    settings, found = repeat_of_digits(seed)
+    points, truth, known = digits.make_stream(settings, seed)
     values: Values = {}
-    for labels, count in zip(known, config.settings.label_counts, strict=False):
+    for labels, count in zip(known, settings.label_counts, strict=False):
         own = {
-            name: float(found.sel(learner=key, n_labels=count))
+            name: float(found["few_accuracy"].sel(learner=key, n_labels=count))
             for key, name in {
                 "gated": "circuit, one pass",
                 "spreading_tuned": "LabelSpreading, chosen",
@@ -92,14 +98,13 @@ def poisson_learning(points: FloatArray, labels: Classes) -> Classes:
 
 def digits_in_streams(seed: int) -> Values:
     """Share of right answers when images arrive, in the second half, by share of labels."""
-    config = get_experiment("digits").config("exact", {})
-    found = get_experiment("digits").simulate(config, seed, lambda word: None)["stream_accuracy"]
-    points, truth, known = digits.make_stream(config.settings, seed)
+    settings, found = repeat_of_digits(seed)
+    points, truth, known = digits.make_stream(settings, seed)
     values: Values = {}
-    first = len(config.settings.label_counts)
-    for labels, share in zip(known[first:], config.settings.shares, strict=True):
+    first = len(settings.label_counts)
+    for labels, share in zip(known[first:], settings.shares, strict=True):
         own = {
-            name: float(found.sel(stream_learner=key, share=share))
+            name: float(found["stream_accuracy"].sel(stream_learner=key, share=share))
             for key, name in {"gated": "circuit", "nearest": "nearest label so far"}.items()
         }
         for name, learner in river_learners(seed).items():
@@ -139,8 +144,7 @@ def mnist(seed: int) -> Values:
     values: Values = {}
     for passes, name in ((1, "one pass"), (3, "three passes")):
         changes = {"images": "mnist", "passes": passes, "label_counts": (MNIST_LABELS,)}
-        config = get_experiment("digits").config("exact", changes)
-        found = get_experiment("digits").simulate(config, seed, lambda word: None)
+        _, found = repeat_of_digits(seed, **changes)
         accuracy = found["few_accuracy"].sel(n_labels=MNIST_LABELS)
         values[name] = {
             name: float(accuracy.sel(learner=key))
@@ -191,9 +195,7 @@ def measure(section: Section, seeds: Iterable[int] = SEEDS) -> Measured:
     """Values of all seeds, by row and learner."""
     found: Measured = {}
     for seed in tqdm(seeds, unit="seed", disable=sys.stderr is None):
-        with threadpool_limits(1):
-            values = section.measure(seed)
-        for row, own in values.items():
+        for row, own in section.measure(seed).items():
             for learner, value in own.items():
                 found.setdefault(row, {}).setdefault(learner, []).append(value)
     return found

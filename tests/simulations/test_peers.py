@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from circuits.errors import InputError
-from simulations import peers
+from simulations import peers, sweep
 from simulations.experiments import get_experiment
 
 SECTION = peers.Section("labels", lambda seed: {"1": {"a": seed, "b": 1.0}}, (), "Made up.")
@@ -86,15 +86,16 @@ def test_what_was_measured_of_other_sections_stays(monkeypatch, tmp_path, capsys
 
 
 def test_poisson_learning_tells_clusters_apart():
+    """Clusters that touch: it needs a graph in one piece."""
     pytest.importorskip("graphlearning")
     rng = np.random.default_rng(0)
     truth = np.repeat([0, 1], 40)
-    points = rng.normal(0, 0.1, (80, 6)) + truth[:, None]
+    points = rng.normal(0, 0.25, (80, 6)) + 0.6 * truth[:, None]
     labels = np.full(80, -1)
     labels[[0, 40]] = 0, 1
-    assert (peers.poisson_learning(points, labels) == truth).all()
+    assert (peers.poisson_learning(points, labels) == truth).mean() > 0.9
     labels[[0, 40]] = 1, 0
-    assert (peers.poisson_learning(points, labels) == 1 - truth).all()
+    assert (peers.poisson_learning(points, labels) == truth).mean() < 0.1
 
 
 def test_rivers_learners_learn_from_labels():
@@ -109,8 +110,9 @@ def test_rivers_learners_learn_from_labels():
 
 def test_streams_and_labels_are_those_of_the_experiment(monkeypatch):
     """On few images, with Poisson learning and river's learners replaced."""
-    config = get_experiment("digits").config("exact", {"n_points": 300, "first": 20, "n_tiles": 60})
-    run = get_experiment("digits").simulate(config, 3, lambda word: None)
+    changes = {"n_points": 300, "first": 20, "n_tiles": 60}
+    config = get_experiment("digits").config("exact", changes)
+    run = sweep.run_job(sweep.Job(config.as_dict(), 3))
     monkeypatch.setattr(
         type(get_experiment("digits")), "config", lambda self, engine, changes: config
     )

@@ -141,8 +141,8 @@ def plot_hard(result: xr.Dataset, ax: Axes | None = None, kind: str = "undecided
 
 
 def mosaic(ax: Axes, images: FloatArray, below: float = 0.0) -> None:
-    """Square images (row, column, pixel) with their middles at whole numbers, ink black, and none
-    where they are NaN; ``below`` each there is room, as a share of its side."""
+    """Square images (row, column, pixel) with their middles at whole numbers, black where there is
+    most ink, none where they are NaN; ``below`` each there is room, as a share of its side."""
     rows, columns, pixels = images.shape
     side = math.isqrt(pixels)
     gap = max(1, side // 6)
@@ -155,7 +155,7 @@ def mosaic(ax: Axes, images: FloatArray, below: float = 0.0) -> None:
         canvas.reshape(rows * height, columns * width),
         cmap="Greys",
         vmin=0,
-        vmax=1,
+        vmax=np.nanmax(images, initial=np.finfo(float).tiny),
         extent=(-0.5, columns - 0.5, rows - 0.5, -0.5),
         aspect=height / width,
     )
