@@ -374,18 +374,34 @@ def test_the_circuit_is_ahead_only_if_it_is_for_every_number_of_labels(registere
     assert verdict(0.9, 0.9, 0.9) is False
 
 
-def test_against_label_spreading_every_number_of_labels_is_a_claim_of_its_own(registered):
-    merged = with_accuracies(registered, {"gated": [0.8] * 3, "spreading": [0.7, 0.8, 0.9]})
-    found = [
-        claim_named(
-            NAME, merged, f"with {words} per class the circuit is ahead of LabelSpreading's"
-        )
-        for words in ("1 label", "5 labels", "10 labels")
-    ]
-    assert [claim.holds for claim in found] == [True, None, False]
-    assert "0.100 ± 0.000 (s.e.) ahead, 80 seeds" in found[0].short
-    # The paper's rule stands at chance here.
-    assert all(claim.control.partition(": ")[2].startswith("does not hold") for claim in found)
+def test_against_label_spreading_the_fewest_labels_are_a_claim_of_their_own(registered):
+    def claims(*values):
+        merged = with_accuracies(registered, {"gated": [0.8] * 3, "spreading": values})
+        return [
+            claim_named(NAME, merged, words)
+            for words in ("1 label per class the circuit is ahead of LabelS", "with more labels")
+        ]
+
+    few, more = claims(0.7, 0.9, 0.79)
+    assert (few.holds, more.holds) == (True, False)
+    assert few.short == "0.100 ± 0.000 (s.e.) ahead, 80 seeds"
+    assert more.short == "at least -0.100 ± 0.000 (s.e.) ahead, 80 seeds"
+    # The paper's rule and the nearest label stand at chance here.
+    assert few.control.partition(": ")[2].startswith("does not hold")
+    assert more.control.count("does not hold") == 2
+    assert [one.holds for one in claims(0.9, 0.805, 0.805)] == [False, True]
+    assert [one.holds for one in claims(0.8, 0.805, 0.81)] == [None, None]
+    assert [one.holds for one in claims(0.8, 0.82, 0.7)] == [None, False]
+
+
+def test_one_number_of_labels_makes_fewer_claims(run):
+    one = run.isel(n_labels=[1])
+    merged = planted(NAME, lambda seed, same: {}, 2, run=one, label_counts=(5,))
+    names = [claim.claim for claim in get_experiment(NAME).claims(merged)]
+    assert "with 5 labels per class the circuit is ahead of LabelSpreading's defaults" in names
+    assert "with 5 labels per class the circuit is ahead of the nearest label" in names
+    assert not any("with more labels" in name for name in names)
+    assert len(set(names)) == len(names) == 6
 
 
 def test_streams_are_compared_for_every_share(registered):
