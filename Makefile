@@ -8,11 +8,12 @@ CHOSEN := $(shell $(PYTHON) -c 'import re, sys; print(re.sub(r"\W", "_", sys.ver
 RUNTIME := $(VENV)/.runtime-$(CHOSEN)
 TOOLS := $(VENV)/.tools-$(CHOSEN)
 DOCUMENTING := $(VENV)/.documenting-$(CHOSEN)
+PEERS := $(VENV)/.peers-$(CHOSEN)
 # Compiling every module of every dependency takes longer than all the rest of the set-up; those
 # that are used are compiled when they are first imported.
 INSTALL := $(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check --no-compile -c constraints.txt
 
-.PHONY: setup demo test lint docs bench reproduce power soak known-data mutants readme clean
+.PHONY: setup demo test lint docs bench reproduce power soak known-data peers mutants readme clean
 
 setup: $(TOOLS)
 
@@ -64,11 +65,19 @@ soak: $(TOOLS)
 known-data: $(RUNTIME)
 	$(BIN)/python -m simulations.known_data
 
+# The circuit beside learners of other packages.
+peers: $(PEERS)
+	$(BIN)/python -m simulations.peers
+
+$(PEERS): $(RUNTIME)
+	$(INSTALL) -e '.[peers]'
+	touch $@
+
 # Faults in the code, one at a time: those that no test notices are listed. Not part of CI.
 mutants: $(TOOLS)
 	$(BIN)/python -m tests.mutants
 
-# The tables in README.md and docs/, from full runs of all five.
+# The tables in README.md and docs/, from full runs of all five, and of `make peers` where there is one.
 readme: reproduce power bench soak known-data
 	$(BIN)/python -m simulations.readme
 

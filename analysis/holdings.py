@@ -36,6 +36,10 @@ SWAP = (
     ),
     *("critical", "part_size", "few_share", "more_share", "share", "part", "mu", "gated_mu"),
 )
+DIGITS = (
+    *("few_accuracy", "stream_course", "tile_image", "tile_class"),
+    *("hard_image", "hard_answer", "hard_class", "n_labels", "share", "time"),
+)
 SNAPSHOTS = ("W_snapshots", "b_snapshots", "w_snapshots", "snapshot_presentation")
 
 LINEAR_FEATURES = ("raw", "lifted", "random", "placed", "tiles", "permuted")
@@ -118,6 +122,14 @@ DIMENSIONS: dict[str, tuple[tuple[str, ...], ...]] = {
     "gated_strength": (("gated_mu",),),
     **{name: (((name,)),) for name in ("share", "part", "mu", "gated_mu")},
     **dict.fromkeys(("critical", "part_size", "few_share", "more_share"), ((),)),
+    "few_accuracy": (("learner", "n_labels"),),
+    "stream_course": (("stream_learner", "share", "time"),),
+    "tile_image": (("answer", "shown_tile", "pixel"),),
+    "tile_class": (("answer", "shown_tile"),),
+    "hard_image": (("hard", "example", "pixel"),),
+    "hard_answer": (("hard", "example"),),
+    "hard_class": (("hard", "example"),),
+    "n_labels": (("n_labels",),),
     "change_at": ((),),
     "decided_at": ((),),
 }

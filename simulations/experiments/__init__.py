@@ -60,6 +60,9 @@ EXPERIMENTS = {
     "label-swap": Entry(
         "label_swap.LabelSwap", "past the paper", "Classes exchange: carried or overwritten"
     ),
+    "digits": Entry(
+        "digits.Digits", "past the paper", "Handwritten digits from a few labels, in one pass"
+    ),
 }
 
 

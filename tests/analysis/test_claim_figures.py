@@ -1,4 +1,5 @@
-"""Pictures of the objective, of linear classifiers and of changing labels show their results."""
+"""Pictures of the objective, of linear classifiers, of changing labels, of the spiking twin and of
+digits show their results."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ from matplotlib.colors import to_rgba
 from PIL import Image
 
 from analysis import kinds
-from analysis.figures import change, drift, linear, similarity, swap, twin
+from analysis.figures import change, drift, handwriting, linear, similarity, swap, twin
 from analysis.holdings import LINEAR_FEATURES, damage, lacking
 from analysis.kinds import KINDS
 from analysis.style import LOWER, UPPER
@@ -20,6 +21,7 @@ from tests.simulations.small import simulate
 
 NAMES = {"objective": "tiling-objective", "linear": "linear-tiles", "change": "label-change"}
 NAMES |= {"twin": "spiking-twin", "drift": "manifold-drift", "swap": "label-swap"}
+NAMES |= {"digits": "digits"}
 
 
 @pytest.fixture(scope="module")
@@ -293,3 +295,73 @@ def test_what_is_carried_and_what_is_overwritten(merged, rule, grid):
     low, high = result[grid].values
     critical = 1.0 if rule == "gated" else float(own["critical"].mean())
     assert ax.lines[-1].get_xdata()[0] == pytest.approx((critical - low) / (high - low))
+
+
+def test_right_answers_on_digits_are_those_of_the_reported_repeats(merged):
+    result = merged["digits"]
+    own = result.isel(repeat=slice(2))
+    few = handwriting.plot_labels(result)
+    for container, name in zip(few.containers, handwriting.LEARNERS, strict=True):
+        values = own["few_accuracy"].sel(learner=name).transpose("repeat", "n_labels").values
+        line, _, (bars,) = container.lines
+        np.testing.assert_allclose(line.get_ydata(), values.mean(axis=0))
+        lengths = [segment[1, 1] - segment[0, 1] for segment in bars.get_segments()]
+        np.testing.assert_allclose(lengths, 2 * values.std(axis=0, ddof=1))
+    assert [text.get_text() for text in few.get_xticklabels()] == ["1", "5", "10"]
+    streams = handwriting.plot_streams(result)
+    expected = [
+        own["stream_course"].sel(stream_learner=name, share=share).mean("repeat")
+        for name in ("gated", "nearest")
+        for share in (0.02, 0.05)
+    ]
+    np.testing.assert_allclose([line.get_ydata() for line in streams.lines], expected)
+    labels = streams.get_legend_handles_labels()[1]
+    assert labels[0] == "circuit, 2% labelled"
+    plt.close("all")
+
+
+def digits_with(result, **values):
+    """A result with other pictures."""
+    return result.assign({name: result[name].copy(data=data) for name, data in values.items()})
+
+
+def test_tiles_that_answer_otherwise_than_their_images_are_framed(merged):
+    one = merged["digits"].isel(repeat=0)
+    answers, tiles = one["tile_class"].shape
+    classes = np.repeat(np.arange(answers)[:, None], tiles, axis=1)
+    classes[3, 1], classes[5, -1] = 8, -1  # the last is not there
+    ax = handwriting.plot_tiles(digits_with(one, tile_class=classes))
+    (frame,) = ax.patches
+    assert (round(frame.get_x() + 0.47), round(frame.get_y() + 0.47)) == (1, 3)
+    assert [text.get_text() for text in ax.texts] == ["8"]
+    assert [text.get_text() for text in ax.get_yticklabels()] == [str(i) for i in range(10)]
+    plt.close("all")
+
+
+def test_hard_images_have_their_answer_and_class_below(merged):
+    one = merged["digits"].isel(repeat=0)
+    answers, classes = (one[f"hard_{name}"].values.copy() for name in ("answer", "class"))
+    answers[0, :3], classes[0, :3] = (-1, 4, 5), (7, 4, 6)
+    classes[0, 3:] = -1  # there are no more
+    changed = digits_with(one, hard_answer=answers, hard_class=classes)
+    ax = handwriting.plot_hard(changed, kind="undecided")
+    assert [text.get_text() for text in ax.texts] == ["? (7)", "4 (4)", "5 (6)"]
+    assert [to_rgba(text.get_color()) for text in ax.texts] == [
+        to_rgba("black"), to_rgba("black"), to_rgba(LOWER)
+    ]  # fmt: skip
+    assert [text.get_position()[0] for text in ax.texts] == [0, 1, 2]
+    plt.close("all")
+
+
+def test_pictures_stand_upright_in_their_places():
+    images = np.full((2, 3, 4), np.nan)
+    images[1, 2] = [0.1, 0.2, 0.3, 0.4]  # two by two
+    ax = plt.figure().add_subplot()
+    handwriting.mosaic(ax, images)
+    (drawn,) = ax.images
+    array = np.ma.filled(drawn.get_array().astype(float), np.nan)
+    assert array.shape == (6, 9)  # sides of two, and one between
+    assert array[3:5, 6:8].tolist() == [[0.1, 0.2], [0.3, 0.4]]
+    assert np.isnan(array).sum() == 6 * 9 - 4
+    assert drawn.get_clim() == (0, 0.4)
+    plt.close("all")

@@ -67,6 +67,7 @@ SMALL = {
     "spiking-twin": TINY["spiking-twin"] | {"n_tiles": 40},
     "manifold-drift": TINY["manifold-drift"] | {"n_tiles": 30},
     "label-swap": TINY["label-swap"] | {"n_tiles": 30},
+    "digits": TINY["digits"],
 }
 SEEDS = [0, 1]
 CHOOSING = [10_000, 10_001]

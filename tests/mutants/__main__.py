@@ -49,6 +49,7 @@ TESTS = {
     "simulations/experiments/manifold_drift.py": ["manifold_drift", *EVERY],
     "simulations/experiments/label_swap.py": ["label_swap", *EVERY],
     "simulations/experiments/spiking_twin.py": ["spiking_twin", *EVERY],
+    "simulations/experiments/digits.py": ["digits", *EVERY],
 }
 """Modules, and the tests beside them (tests/<package>/test_<name>.py) that should notice."""
 

@@ -56,6 +56,7 @@ TINY: dict[str, dict[str, Any]] = {
         **{"n_points": 100, "label_after": 30, "frozen_points": 10, "cells": (1, 2)},
         **{"board_points": 100, "board_cells": 2, "mu_grid": (5, 20)},
     },
+    "digits": {"n_points": 400, "first": 100, "n_tiles": 80},
 }
 
 

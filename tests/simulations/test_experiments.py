@@ -190,6 +190,7 @@ LEAST = {
         **{"more_noise": 0, "map_after": 50, "map_tiles": 2},
     },
     "label-swap": {"n_points": 80, "label_after": 0, "noise": 0},
+    "digits": {"n_points": 8, "first": 0, "passes": 1, "paper_mu": 0},
 }
 """The smallest value of every setting that has one."""
 

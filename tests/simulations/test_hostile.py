@@ -373,6 +373,7 @@ LEAST = {
         "n_points": 80, "label_after": 10, "other_shares": [0.5], "mu_grid": [1],
         "gated_grid": [1],
     },
+    "digits": {"n_points": 200, "first": 20, "label_counts": [1], "shares": [0.1]},
 }  # fmt: skip
 """The smallest experiments there are."""
 
@@ -429,6 +430,13 @@ LEAST = {
         *(("label-swap", changes) for changes in (
             {}, {"few": 1e-300}, {"more": 1}, {"constant_rate": 1}, {"label_after": 21},
             {"mu_grid": [0, 1e300]}, {"gated_grid": [0, 1e300]}, {"noise": 1},
+        )),
+        *(("digits", changes) for changes in (
+            {}, {"n_points": 8}, {"first": 199}, {"first": 200}, {"first": 10**6},
+            {"label_counts": [20]}, {"label_counts": [10**6]}, {"shares": [1e-300]},
+            {"shares": [1 - 1e-16]}, {"passes": 2}, {"paper_mu": 1e300}, {"logistic_rate": 1e300},
+            {"tile_radius": 1e-3}, {"tile_radius": 3.0, "n_tiles": 1}, {"readout_rate": 1},
+            {"images": "letters"},
         )),
     ],
 )  # fmt: skip

@@ -1,24 +1,148 @@
-"""The peer takes the circuit's steps, or its time would mean nothing."""
+"""Learners of other packages: what is counted and printed, by hand, and what they are given."""
 
 from __future__ import annotations
+
+import json
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from circuits import ReferenceCircuit
-from simulations import bench, peers
-from simulations.datasets import MOONS_LIFT
+from circuits.errors import InputError
+from simulations import peers, sweep
+from simulations.experiments import get_experiment
+
+SECTION = peers.Section("labels", lambda seed: {"1": {"a": seed, "b": 1.0}}, (), "Made up.")
 
 
-@pytest.mark.skipif(not peers.annarchy_available(), reason="ANNarchy is not installed")
-def test_annarchy_takes_the_same_steps():
-    parameters, centers = bench.make_case(12, 3)
-    task = bench.make_task(10)
-    circuit = ReferenceCircuit(parameters, MOONS_LIFT, tile_centers=centers)
-    with peers.annarchy(circuit) as peer:
-        found = peer.advance(circuit.state.copy(), task)
-    expected = circuit._advance(circuit.state, task)
-    # Rounding in another order over 2000 steps; mu = 1000 multiplies it in y.
-    assert np.abs(found["h"] - expected["h"]).max() <= 1e-10
-    assert np.abs(found["y"] - expected["y"]).max() <= 1e-7
-    assert peer.seconds > 0
+def test_values_are_collected_seed_by_seed():
+    assert peers.measure(SECTION, (3, 5)) == {"1": {"a": [3, 5], "b": [1.0, 1.0]}}
+
+
+def test_the_best_of_a_row_is_emphasised():
+    measured = {"1": {"a": [0.5, 0.7], "b": [0.4, 0.4]}, "5": {"a": [0.5, 0.5], "b": [0.9, 0.7]}}
+    lines = peers.section_table(SECTION, measured).splitlines()
+    assert lines == [
+        "| labels | a | b |",
+        "| --- | --- | --- |",
+        "| 1 | **0.600 ± 0.141** | 0.400 ± 0.000 |",
+        "| 5 | 0.500 ± 0.000 | **0.800 ± 0.141** |",
+        "",
+        "Made up. Mean and standard deviation, 2 seeds.",
+    ]
+
+
+class Echo:
+    """Answers with what it learned last, and keeps what it was asked."""
+
+    def __init__(self) -> None:
+        self.last, self.asked, self.learned = None, [], []
+
+    def learn_one(self, features, label):
+        self.last = label
+        self.learned.append(features[0])
+
+    def predict_one(self, features):
+        self.asked.append(features[0])
+        return self.last
+
+
+def test_streams_are_answered_before_they_are_learned_from():
+    points = np.arange(6.0)[:, None]
+    truth = np.array([1, 1, 2, 1, 2, 2])
+    labels = np.array([-1, 1, -1, -1, 2, -1])
+    learner = Echo()
+    # In the second half 3 is answered with 1, which is right, and 5 with 2.
+    assert peers.prequential(learner, points, truth, labels) == 1
+    assert (learner.learned, learner.asked) == ([1, 4], [3, 5])
+    assert peers.prequential(Echo(), points, truth, np.full(6, -1)) == 0  # no answer
+    assert peers.prequential(Echo(), points, np.full(6, 1), labels) == 0.5
+
+
+def test_packages_that_are_missing_are_named_with_the_extra(monkeypatch, tmp_path):
+    peers.check_packages(["numpy"])
+    with pytest.raises(InputError, match=r"^no_such_package not .*'manifold-circuit\[peers\]'$"):
+        peers.check_packages(["numpy", "no_such_package"])
+    section = peers.Section("rows", lambda seed: {}, ("no_such_package",), "")
+    monkeypatch.setattr(peers, "SECTIONS", {"made": section})
+    monkeypatch.setattr(peers, "OUT", tmp_path / "peers.json")
+    with pytest.raises(InputError, match="no_such_package not installed"):
+        peers.main([])
+    with pytest.raises(InputError, match="no section 'other': use made"):
+        peers.main(["other"])
+    assert not any(tmp_path.iterdir())
+
+
+def test_what_was_measured_of_other_sections_stays(monkeypatch, tmp_path, capsys):
+    other = peers.Section("labels", lambda seed: {"1": {"a": 0.5}}, (), "Other.")
+    monkeypatch.setattr(peers, "SECTIONS", {"made": SECTION, "other": other})
+    monkeypatch.setattr(peers, "OUT", tmp_path / "peers.json")
+    peers.main(["other"])
+    peers.main(["made"])
+    kept = json.loads((tmp_path / "peers.json").read_text())
+    assert list(kept) == ["made", "other"]
+    assert kept["other"] == {"1": {"a": [0.5] * len(peers.SEEDS)}}
+    assert "Other. Mean" in capsys.readouterr().out.splitlines()[-2]
+
+
+def test_poisson_learning_tells_clusters_apart():
+    """Clusters that touch: it needs a graph in one piece."""
+    pytest.importorskip("graphlearning")
+    rng = np.random.default_rng(0)
+    truth = np.repeat([0, 1], 40)
+    points = rng.normal(0, 0.25, (80, 6)) + 0.6 * truth[:, None]
+    labels = np.full(80, -1)
+    labels[[0, 40]] = 0, 1
+    assert (peers.poisson_learning(points, labels) == truth).mean() > 0.9
+    labels[[0, 40]] = 1, 0
+    assert (peers.poisson_learning(points, labels) == truth).mean() < 0.1
+
+
+def test_rivers_learners_learn_from_labels():
+    pytest.importorskip("river")
+    rng = np.random.default_rng(0)
+    truth = rng.integers(0, 2, 200)
+    points = rng.normal(0, 0.1, (200, 3)) + truth[:, None]
+    for name, learner in peers.river_learners(0).items():
+        assert peers.prequential(learner, points, truth, np.where(rng.random(200) < 0.3, truth, -1))
+        assert peers.prequential(learner, points, truth, np.full(200, -1)) > 0.9, name
+
+
+def test_streams_and_labels_are_those_of_the_experiment(monkeypatch):
+    """On few images, with Poisson learning and river's learners replaced."""
+    changes = {"n_points": 300, "first": 20, "n_tiles": 60}
+    config = get_experiment("digits").config("exact", changes)
+    run = sweep.run_job(sweep.Job(config.as_dict(), 3))
+    monkeypatch.setattr(
+        type(get_experiment("digits")), "config", lambda self, engine, changes: config
+    )
+    seen = []
+
+    def answered(points, labels):
+        seen.append((labels >= 0).sum())
+        return np.zeros(len(points), dtype=int)
+
+    monkeypatch.setattr(peers, "poisson_learning", answered)
+    monkeypatch.setattr(peers, "river_learners", lambda seed: {"echo": Echo()})
+    found = peers.digits_with_few_labels(3)
+    assert seen == [10, 50, 100]
+    assert list(found) == ["1", "5", "10"]
+    for count, own in found.items():
+        few = run["few_accuracy"].sel(n_labels=int(count))
+        assert own["circuit, one pass"] == float(few.sel(learner="gated"))
+        assert own["LabelSpreading"] == float(few.sel(learner="spreading"))
+        assert 0.05 < own["Poisson learning"] < 0.15  # the share of zeros
+    streamed = peers.digits_in_streams(3)
+    assert list(streamed) == ["2%", "5%"]
+    for share, own in zip((0.02, 0.05), streamed.values(), strict=True):
+        late = run["stream_accuracy"].sel(share=share)
+        assert own["circuit"] == float(late.sel(stream_learner="gated"))
+        assert 0 <= own["echo"] < 0.4
+
+
+def test_what_the_documentation_prints_is_of_all_sections_and_seeds():
+    measured = json.loads(Path("docs/measured/peers.json").read_text(encoding="utf-8"))
+    assert set(measured) >= set(peers.SECTIONS)
+    for rows in measured.values():
+        for own in rows.values():
+            assert {len(values) for values in own.values()} == {len(peers.SEEDS)}

@@ -67,6 +67,8 @@ def measured(tmp_path) -> Path:
     stream = {"points": 100, "first": 1, "peak": 2, "accuracy": 0.5}
     known = json.dumps({"accuracy": {"iris": found}, "stream": stream})
     (sources["known_data.json"] / "known_data.json").write_text(known)
+    beside = {"digits": {"5": {"circuit": [0.9, 0.8], "LabelSpreading": [0.9, 0.9]}}}
+    (sources["peers.json"] / "peers.json").write_text(json.dumps(beside))
     power = {"repeats": 7, "seeds": "5000 to 5006", "draws": 50}
     power["claims"] = {"it works": {"verdict": "holds", "power": 0.96}}
     (sources["power.json"] / "power.json").write_text(json.dumps({"moons": power}))
@@ -85,7 +87,9 @@ def test_short_figures_go_to_the_front_page_and_long_ones_behind_it(measured):
         ("README.md", "soak"),
         ("faults.md", "soak"),
         ("README.md", "known-data"),
+        ("README.md", "peers"),
     }
+    assert "| 5 | 0.850 ± 0.071 | **0.900 ± 0.000** |" in tables["README.md", "peers"]
     assert "| iris, 10 | 0.950 ± 0.071 | 0.800 ± 0.000 |" in tables["README.md", "known-data"]
     assert tables["README.md", "soak"] == tables["faults.md", "soak"] == "| kills | 0 |"
     assert tables["README.md", "claims"].splitlines()[-1] == "| moons | it works | 1.000 | holds |"

