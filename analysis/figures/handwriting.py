@@ -132,8 +132,8 @@ def plot_hard(result: xr.Dataset, ax: Axes | None = None, kind: str = "undecided
         said = "?" if answers[i] < 0 else str(answers[i])
         color = LOWER if 0 <= answers[i] != classes[i] else LABEL
         ax.text(
-            i % columns, i // columns + 0.48, f"{said} ({classes[i]})",
-            color=color, fontsize=8, ha="center", va="bottom",
+            i % columns, i // columns + 0.2, f"{said} ({classes[i]})",
+            color=color, fontsize=8, ha="center", va="top",
         )  # fmt: skip
     ax.set_yticks([])
     ax.set_xlabel("answer (class)")
