@@ -24,7 +24,7 @@ from circuits.errors import CircuitError, InputError
 from circuits.lift import FloatArray
 from simulations import sweep
 from simulations.datasets import Classes
-from simulations.experiments import digits, get_experiment
+from simulations.experiments import digits, get_experiment, manifold_drift
 
 SEEDS = range(10)
 
@@ -38,6 +38,16 @@ WINDOW = 1000
 
 MNIST_LABELS = 10
 """Labels per class on MNIST."""
+
+MOVING_LABELS = 0.01
+"""Share of points with a label on moons that move."""
+
+MOVING_WINDOW = 20
+"""Labelled points that nearest neighbours keep there: of 10, 20, 50 and 1000 what is best on the
+rotating moons (seeds 7000 to 7002)."""
+
+LABELS_SEED = 2**20
+"""Which points those are has nothing to do with where they lie."""
 
 Values = dict[str, dict[str, float]]
 """What was measured with one seed, by row and learner."""
@@ -113,30 +123,62 @@ def digits_in_streams(seed: int) -> Values:
     return values
 
 
-def river_learners(seed: int) -> dict[str, Any]:
-    """River's classifiers by name."""
+def river_learners(seed: int, window: int = WINDOW) -> dict[str, Any]:
+    """River's classifiers by name; of labelled points nearest neighbours keep a window."""
     names = ("neighbors", "forest", "naive_bayes", "tree")
     neighbors, forest, bayes, tree = (import_module(f"river.{name}") for name in names)
-    window = neighbors.LazySearch(window_size=WINDOW)
+    search = neighbors.LazySearch(window_size=window)
     return {
-        "3 nearest": neighbors.KNNClassifier(n_neighbors=3, engine=window),
+        "3 nearest": neighbors.KNNClassifier(n_neighbors=3, engine=search),
         "adaptive random forest": forest.ARFClassifier(seed=seed),
         "naive Bayes": bayes.GaussianNB(),
         "Hoeffding tree": tree.HoeffdingTreeClassifier(),
     }
 
 
-def prequential(learner: Any, points: FloatArray, truth: Classes, labels: Classes) -> float:
-    """Share of right answers to the unlabelled points of the second half of a stream, when they
-    arrive; labelled points are learned from. No answer is a wrong one."""
+def prequential(
+    learner: Any, points: FloatArray, truth: Classes, labels: Classes, start: int | None = None
+) -> float:
+    """Share of right answers to the unlabelled points of a stream from ``start`` on (by default
+    its second half), when they arrive; labelled points are learned from, -1 stands for no label.
+    No answer is a wrong one."""
+    start = len(points) // 2 if start is None else start
     right = []
     for t, point in enumerate(points):
         features = dict(enumerate(point.tolist()))
         if labels[t] >= 0:
             learner.learn_one(features, int(labels[t]))
-        elif t >= len(points) // 2:
+        elif t >= start:
             right.append(learner.predict_one(features) == truth[t])
     return float(np.mean(right))
+
+
+def moving_moons(seed: int) -> Values:
+    """Share of right answers at the end of every stream of moving moons: of the circuit with two
+    labels, and of all learners with `MOVING_LABELS` of the points labelled all along."""
+    config = get_experiment("manifold-drift").config("exact", {})
+    settings = config.settings
+    values: Values = {}
+    for name in manifold_drift.STREAMS:
+        points, classes, two = settings.stream(name, seed)
+        start = len(points) - settings.measured
+        chosen = np.random.default_rng([seed, LABELS_SEED]).random(len(points)) < MOVING_LABELS
+        own = {}
+        for words, labels in (
+            ("circuit, two labels", two),
+            ("circuit", np.where(chosen, classes, 0)),
+        ):
+            y = manifold_drift.circuit_for(config, "gated").run(points, labels)["y"]
+            silent = np.flatnonzero(labels == 0)
+            counted = silent[silent >= start]
+            right = manifold_drift.correct(y.to_numpy()[counted, 0], classes[counted])
+            own[words] = float(right.mean())
+        truth = (classes + 1) // 2
+        for learner, model in river_learners(seed, MOVING_WINDOW).items():
+            given = np.where(chosen, truth, -1)
+            own[learner] = prequential(model, points, truth, given, start)
+        values[name] = own
+    return values
 
 
 def mnist(seed: int) -> Values:
@@ -172,6 +214,14 @@ SECTIONS = {
         ("river",),
         "Digits one after the other: share of right answers when they arrive, in the second half. "
         "River's learn from the labelled ones.",
+    ),
+    "moving moons": Section(
+        "stream of `manifold-drift`",
+        moving_moons,
+        ("river",),
+        f"Moons that move: share of right answers when points arrive, at the end of the stream. "
+        f"{MOVING_LABELS:.0%} of all points have a label, but for the first learner, which has two "
+        "before anything moves. River's learn from the labelled ones.",
     ),
     "mnist": Section(
         "the circuit sees the images in",

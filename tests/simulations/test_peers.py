@@ -10,7 +10,8 @@ import pytest
 
 from circuits.errors import InputError
 from simulations import peers, sweep
-from simulations.experiments import get_experiment
+from simulations.experiments import get_experiment, manifold_drift
+from tests.simulations.small import TINY
 
 SECTION = peers.Section("labels", lambda seed: {"1": {"a": seed, "b": 1.0}}, (), "Made up.")
 
@@ -57,6 +58,8 @@ def test_streams_are_answered_before_they_are_learned_from():
     assert (learner.learned, learner.asked) == ([1, 4], [3, 5])
     assert peers.prequential(Echo(), points, truth, np.full(6, -1)) == 0  # no answer
     assert peers.prequential(Echo(), points, np.full(6, 1), labels) == 0.5
+    # From 2 on it is answered with 1 twice, which is right once, and 5 with 2.
+    assert peers.prequential(Echo(), points, truth, labels, 2) == pytest.approx(2 / 3)
 
 
 def test_packages_that_are_missing_are_named_with_the_extra(monkeypatch, tmp_path):
@@ -138,6 +141,39 @@ def test_streams_and_labels_are_those_of_the_experiment(monkeypatch):
         late = run["stream_accuracy"].sel(share=share)
         assert own["circuit"] == float(late.sel(stream_learner="gated"))
         assert 0 <= own["echo"] < 0.4
+
+
+def test_moving_moons_are_those_of_the_experiment(monkeypatch):
+    config = get_experiment("manifold-drift").config("exact", TINY["manifold-drift"])
+    run = sweep.run_job(sweep.Job(config.as_dict(), 3))
+    monkeypatch.setattr(
+        type(get_experiment("manifold-drift")), "config", lambda self, engine, changes: config
+    )
+    monkeypatch.setattr(peers, "MOVING_LABELS", 0.2)
+    made = []
+
+    def learners(seed, window):
+        assert (seed, window) == (3, 20)
+        made.append(Echo())
+        return {"echo": made[-1]}
+
+    monkeypatch.setattr(peers, "river_learners", learners)
+    found = peers.moving_moons(3)
+    assert list(found) == list(run["stream"].values)
+    for (name, own), echo in zip(found.items(), made, strict=True):
+        # Both labels come long before what is counted.
+        accuracy = run["accuracy"].sel({"stream": name, "follower": "gated"})
+        assert own["circuit, two labels"] == pytest.approx(float(accuracy))
+        points, classes, _ = config.settings.stream(name, 3)
+        known = np.random.default_rng([3, 2**20]).random(400) < 0.2
+        circuit = manifold_drift.circuit_for(config, "gated")
+        y = circuit.run(points, np.where(known, classes, 0))["y"].to_numpy()[:, 0]
+        right = [np.sign(y[t]) == classes[t] for t in range(300, 400) if not known[t]]
+        assert own["circuit"] == pytest.approx(np.mean(right))
+        assert 0.3 < own["echo"] < 0.7
+        # A fifth of 400 points, and the others of the last 100: five standard deviations.
+        assert 40 < len(echo.learned) < 120
+        assert 60 < len(echo.asked) < 100
 
 
 def test_what_the_documentation_prints_is_of_all_sections_and_seeds():
