@@ -118,7 +118,7 @@ class Digits(base.Experiment[Settings]):
         readout_rate=0.7,
         mu=0.85,
     )
-    repeats: ClassVar = 80
+    repeats: ClassVar = 40
     taken: ClassVar = {"n_readouts": "label_counts", "readout_rule": "paper_mu"}
 
     def config(
