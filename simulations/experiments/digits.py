@@ -110,8 +110,8 @@ class Digits(base.Experiment[Settings]):
 
     settings_class = Settings
     # Tiles, rate and gain: among some hundred combinations on seeds 20000 to 20039, near the best
-    # in the mean over the numbers of labels. A rate of 0.5 with mu = 0.9 has 0.001 less there, 0.007
-    # less at one label and 0.003 more at ten; 0.5 with mu = 1 was given up after a first pilot.
+    # in the mean over the numbers of labels. A rate of 0.5 with mu = 0.9 has 0.001 less there,
+    # 0.007 less at one label, 0.003 more at ten; 0.5 with mu = 1 was given up after a first pilot.
     # The radius was known; others from 1.7 to 2.2, each tried with a few of these, are no better.
     # All seeds have the same images, and differ in their order and labels alone.
     parameters: ClassVar = CircuitParameters(
