@@ -15,7 +15,6 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from circuits import CircuitParameters, ManifoldClassifier, ReferenceCircuit
-from circuits.choosing import estimated_radius, estimated_threshold
 from circuits.errors import InputError
 
 
@@ -158,6 +157,70 @@ def test_points_outside_the_lift_are_moved_to_its_rim():
     assert np.isfinite(made.partial_fit(away, [0]).predict_proba(away)).all()
 
 
+def corners(**options) -> ManifoldClassifier:
+    """Four points around 0, one class each, a tile of radius 1/4 on every one."""
+    X = np.array([[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0]])
+    made = ManifoldClassifier(tile_radius=0.25, recruit_below=0.5, **options)
+    return made.partial_fit(X, [0, 1, 2, 3])
+
+
+def test_the_lift_reaches_beyond_the_first_points_by_hand():
+    """Its radius is 7/4 of the farthest point, or of two radii of a tile if that is more."""
+    made = corners()
+    assert made.circuit_.lift.center.tolist() == [0.0, 0.0]
+    assert made.circuit_.lift.radius == 1.75
+    for radius, reach in ((0.5, 1.0), (0.75, 1.5)):
+        near = ManifoldClassifier(tile_radius=radius).partial_fit([[-1.0], [1.0]], [0, 1])
+        assert near.circuit_.lift.radius == 1.75 * reach
+    # A point on the rim is inside, and one in the centre has no direction.
+    inside = np.array([[1.75, 0.0], [0.0, -1.75], [0.0, 0.0], [5e-324, 0.0], [1.05, 1.4]])
+    assert (made._within(inside) == inside).all()
+    outside = np.array([[1.76, 0.0], [0.0, -2.0], [1.06, 1.41]])
+    length = np.sqrt((outside**2).sum(axis=1, keepdims=True))
+    # Some roundings.
+    np.testing.assert_allclose(
+        made._within(outside), 0.999 * 1.75 * outside / length, rtol=1e-14, atol=1e-14
+    )
+
+
+def test_tiles_are_recycled_only_if_asked_for():
+    """Four tiles are in use: the fifth point finds none, or takes one."""
+    far = [[0.7, 0.7]]
+    assert corners(n_tiles=4).partial_fit(far, [0]).undecided_.tolist() == [True]
+    again = corners(n_tiles=4, recycle=True).partial_fit(far, [0])
+    assert again.undecided_.tolist() == [False]
+    assert again.circuit_.state.in_use.sum() == 4
+
+
+def test_all_classes_ruled_out_are_as_likely():
+    """Where every readout says no with all its weight, nothing is left to divide by."""
+    made = corners()
+    state = made.circuit_.state
+    state.w[:] = -1.0
+    made.circuit_.state = state
+    # The first point is answered by its own tile alone.
+    assert made.predict_proba([[1.0, 0.0]]).tolist() == [[0.25] * 4]
+    state.w[2] = 0.0
+    made.circuit_.state = state
+    assert made.predict_proba([[1.0, 0.0]]).tolist() == [[0.0, 0.0, 1.0, 0.0]]
+    assert made.undecided([[1.0, 0.0]]).tolist() == [False]  # three classes it is not
+
+
+def test_how_many_points_are_presented_at_once_does_not_matter(monkeypatch):
+    X, y = blobs(50)
+    results = []
+    for at_once in (1000, 50, 7):
+        monkeypatch.setattr("circuits.estimator.AT_A_TIME", at_once)
+        made = ManifoldClassifier(tile_radius=1.5, random_state=0).fit(X, few(y))
+        assert made.circuit_.state.learned == 4 * 50
+        results.append((made.circuit_.state.w, made.transform(X), made.predict_proba(X)))
+        assert made.undecided_.shape == (50,)
+    for other in results[1:]:
+        for one, same in zip(results[0], other, strict=True):
+            # Products of matrices of another size may add in another order.
+            np.testing.assert_allclose(same, one, atol=1e-12)
+
+
 def test_unlabelled_points_help():
     """Two labels on two moons: with the other points all are right, without them they are not."""
     X, y = make_moons(600, noise=0.05, random_state=1)
@@ -207,36 +270,9 @@ def test_order_is_of_the_random_state():
 
 def test_more_passes():
     X, y = blobs()
-    made = ManifoldClassifier(n_passes=4).fit(X, few(y))
-    assert made.circuit_.state.learned == 5 * len(X)
-
-
-def test_the_radius_on_a_line_by_hand():
-    """Points one apart: neighbours 1, 1, 2, 2, 3, ... away, but for the ends."""
-    line = np.arange(100.0)[:, None]
-    # The fifteenth neighbour (1.5 sqrt(100)) is 8 away; 1.2 times the fifth would be 3.6.
-    assert estimated_radius(line) == 8
-    # Of eight points the fifth neighbour is 3, 4 or 5 away: nine of ten are within 5 of it.
-    short = np.arange(8.0)[:, None]
-    fifth = [sorted(abs(a - b) for b in range(8))[5] for a in range(8)]
-    assert sorted(fifth) == [3, 3, 3, 3, 4, 4, 5, 5]
-    assert estimated_radius(short) == pytest.approx(1.2 * 5)
-    # Few points, two of them equal, and one that lies far off.
-    assert estimated_radius(np.array([[0.0], [3.0], [3.0]])) == pytest.approx(1.2 * 3)
-    assert estimated_radius(np.append(line, [[1e6]], axis=0)) == 8
-    with refused("a tile_radius cannot be chosen from one sample"):
-        estimated_radius(np.zeros((4, 2)))
-    # Of many points some are looked at, in whatever order they come.
-    many = np.random.default_rng(0).permutation(np.arange(20_000.0))[:, None]
-    assert estimated_radius(many) == pytest.approx(4 * 54, rel=0.1)
-
-
-def test_the_threshold_on_a_line_by_hand():
-    """With a radius of 8, tiles are 8 sqrt(1 - theta) apart or more: 4 (25 of them), 5.06 (17), 6.2
-    (15), 7.2 (13)."""
-    line = np.arange(100.0)[:, None]
-    found = [estimated_threshold(line, 8.0, n) for n in (63, 62, 43, 42, 38, 37, 33, 32)]
-    assert found == [0.75, 0.6, 0.6, 0.4, 0.4, 0.2, 0.2, 0.2]
+    for passes in (1, 4, np.int64(2)):
+        made = ManifoldClassifier(n_passes=passes).fit(X, few(y))
+        assert made.circuit_.state.learned == (1 + passes) * len(X)  # one of them in silence
 
 
 @pytest.mark.parametrize(
@@ -248,6 +284,7 @@ def test_the_threshold_on_a_line_by_hand():
         ({"n_tiles": None}, "n_tiles must be"),
         ({"n_passes": 0}, "n_passes must be at least 1, got 0"),
         ({"n_passes": 1.5}, "n_passes must be a whole number, got 1.5"),
+        ({"n_passes": True}, "n_passes must be a whole number, got True"),
         ({"n_tiles": 0}, "n_tiles must be"),
         ({"tile_radius": -1.0}, "tile_radius must be"),
         ({"mu": "much"}, "mu must be"),
@@ -265,7 +302,9 @@ def test_bad_labels_are_named():
     X, y = blobs(30)
     made = ManifoldClassifier().partial_fit(X, y, classes=[0, 1, 2])
     with pytest.raises(InputError, match=r"among the classes \[0, 1, 2\] or -1, got 7"):
-        made.partial_fit(X, np.full(30, 7))
+        made.partial_fit(X, np.append(y[:29], 7))
+    with pytest.raises(InputError, match="got 8"):  # the first of several
+        made.partial_fit(X, [-1, 8, 7] * 10)
     with pytest.raises(InputError, match=r"classes must stay those of the first call, \[0, 1, 2\]"):
         made.partial_fit(X, y, classes=[0, 1])
     with pytest.raises(NotFittedError):
@@ -276,6 +315,8 @@ def test_bad_labels_are_named():
         ManifoldClassifier().fit(np.full((30, 2), np.nan), y)
     with refused("labels must all be texts, or -1 where one is missing, got None"):
         ManifoldClassifier().fit(X, np.array(["a", None, "b"] * 10, dtype=object))
+    with refused("all be texts, or -1 where one is missing, got 3"):
+        ManifoldClassifier().fit(X, np.array(["a", -1, "b"] * 9 + ["a", "b", 3], dtype=object))
 
 
 def test_a_refused_first_call_leaves_nothing():

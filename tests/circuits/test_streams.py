@@ -105,7 +105,8 @@ def test_what_a_user_has_set_is_used_instead():
     circuit = circuit_of()
     state, task = state_of(circuit), task_of(False)
     state.extra = {"excitatory.noise": np.array([1.0, 2.0, 3.0])}
-    values = {"excitatory.h_rest": np.full(3, 0.2), "inhibitory.u_rest": np.array([0.3, 0.4])}
+    # All tiles share one h_rest: a network has it as an array of one element.
+    values = {"excitatory.h_rest": np.array([0.2]), "inhibitory.u_rest": np.array([0.3, 0.4])}
     values |= {name: np.array([9.0]) for name in streams.LEARNING}
     values |= {"excitatory.tau_h": np.array([7.0])}
     found = streams.initial_values(circuit, state, task, values)
@@ -215,6 +216,35 @@ def test_nothing_is_returned_that_was_not_asked_for_and_nothing_shared():
     for name in ("h", "u", "b", "W", "w"):
         assert not np.shares_memory(getattr(state, name), final[f"{streams.FINAL[name]}.{name}"])
     assert not np.shares_memory(state.extra["excitatory.noise"], final["excitatory.noise"])
+
+
+def test_masked_weights_are_unpacked_wherever_they_come_back():
+    """Three tiles, two inputs, two interneurons: zeros where there is no synapse."""
+    masks = {
+        "lateral": np.array([[True, False, True], [False, True, True]]),
+        "feedforward": np.array([[True, True], [False, True], [True, False]]),
+        "classifier": np.array([[False, True, True]]),
+    }
+    circuit = circuit_of(CircuitModel(connections=masks))
+    state, task = state_of(circuit), task_of(True, record=("V",), snapshots=True)
+    final = FINAL | {
+        "lateral.V": np.array([1.0, 2.0, 3.0, 4.0]),
+        "feedforward.W": np.array([5.0, 6.0, 7.0, 8.0]),
+        "classifier.w": np.array([9.0, 10.0]),
+    }
+    recorded = RECORDED | {
+        "V_trace": {"V": np.arange(8.0).reshape(2, 4) + 1},
+        "W_snapshots": {"W": np.arange(8.0).reshape(2, 4) + 1},
+        "w_snapshots": {"w": np.array([[1.0, 2.0], [3.0, 4.0]])},
+    }
+    found = streams.collect(circuit, state, task, final, recorded)
+    assert state.V.tolist() == [[1, 0, 2], [0, 3, 4]]
+    assert state.W.tolist() == [[5, 6], [0, 7], [8, 0]]
+    assert state.w.tolist() == [[0, 9, 10]]
+    # Two presentations of one step each.
+    assert found["V_trace"].tolist() == [[[[1, 0, 2], [0, 3, 4]]], [[[5, 0, 6], [0, 7, 8]]]]
+    assert found["W_snapshots"].tolist() == [[[1, 2], [0, 3], [4, 0]], [[5, 6], [0, 7], [8, 0]]]
+    assert found["w_snapshots"].tolist() == [[[0, 1, 2]], [[0, 3, 4]]]
 
 
 def test_tables_name_what_networks_have():

@@ -29,6 +29,8 @@ TESTS = {
     "circuits/base.py": ["base", "dataset"],
     "circuits/engines/streams.py": ["streams"],
     "circuits/making.py": ["making"],
+    "circuits/estimator.py": ["estimator"],
+    "circuits/choosing.py": ["choosing"],
     "circuits/measures.py": ["measures", "inputs"],
     "circuits/selection.py": ["measures"],
     "simulations/baselines.py": ["baselines", "chessboards"],
