@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
@@ -159,6 +160,7 @@ class LabelSwap(base.Experiment[Settings]):
         gain = float(selection.chosen_values(merged, f"{rule}_wrong", grid))
         right = 1 - selection.reported(merged)[f"{rule}_wrong"]
         few, more = shares_of(merged)
+        share, larger, part = _said(merged)
         slow = right.sel({"share": few, "part": 3, grid: gain}).to_numpy()
         quick = right.sel({"share": more, "part": 2, grid: gain}).to_numpy()
         found = evidence.all_of(
@@ -169,12 +171,12 @@ class LabelSwap(base.Experiment[Settings]):
             f"{NAMES[rule]} learns exchanged classes from few labels",
             "",
             "two moons whose classes are exchanged in mid-stream; accuracy on points without a "
-            f"label above {THIRD} in the third {_part(merged)} points after that with "
-            f"{few:.0%} labels, and above {SECOND} in the second with {more:.0%} (t tests); gain "
+            f"label above {THIRD} in the third {part} points after that with "
+            f"{share} labels, and above {SECOND} in the second with {larger} (t tests); gain "
             "with the least error on other repeats",
-            f"{base.spread(slow)} with {few:.0%}, {base.spread(quick)} with {more:.0%}, at μ = "
-            f"{gain:g}; course with {few:.0%}: {_course(right, few, grid, gain)}, with "
-            f"{more:.0%}: {_course(right, more, grid, gain)}",
+            f"{base.spread(slow)} with {share}, {base.spread(quick)} with {larger}, at μ = "
+            f"{gain:g}; course with {share}: {_course(right, few, grid, gain)}, with "
+            f"{larger}: {_course(right, more, grid, gain)}",
             f"{slow.mean():.3f} and {quick.mean():.3f}, {found}",
             self.decide(merged, found),
             control=f"at the largest gain, {largest:g}: {_course(right, few, grid, largest)} and "
@@ -184,6 +186,7 @@ class LabelSwap(base.Experiment[Settings]):
     def _tension(self, merged: xr.Dataset) -> base.Claim:
         reported = selection.reported(merged)
         few, _ = shares_of(merged)
+        share, _, part = _said(merged)
         right = 1 - reported["constant_wrong"].sel(share=few, part=3)
         strength, ratio = reported["constant_strength"], reported["mu"] / reported["critical"]
         above, below = ratio > NEAR, ratio < 1 / NEAR
@@ -201,7 +204,7 @@ class LabelSwap(base.Experiment[Settings]):
             "",
             "paper's readout at a constant rate, every μ of the grid below and above the critical "
             f"one, 1/λ₁(E(h hᵀ)), by a factor of {NEAR:g} at least: below it, accuracy in the "
-            f"third {_part(merged)} points after an exchange with {few:.0%} labels is above 0.5 "
+            f"third {part} points after an exchange with {share} labels is above 0.5 "
             "at every μ, and two labels fade (mean |y| at the end of the stream below "
             f"{CARRIED}); above it, it is the other way round at every μ (four t tests)",
             f"critical μ {base.spread(reported['critical'])}; below it accuracy at least "
@@ -216,6 +219,7 @@ class LabelSwap(base.Experiment[Settings]):
     def _both(self, merged: xr.Dataset) -> base.Claim:
         reported = selection.reported(merged)
         few, more = shares_of(merged)
+        share, larger, part = _said(merged)
         at = reported.sel(share=more, part=3)
         above = reported["gated_mu"] > 1
         worst = (1 - at["gated_wrong"]).where(above).min("gated_mu")
@@ -230,10 +234,10 @@ class LabelSwap(base.Experiment[Settings]):
             "clamped by labels, the gated readout carries and is overwritten",
             "",
             f"at every μ above 1, its critical gain: mean |y| at the end, long after two labels, "
-            f"above {CARRIED}, and with {more:.0%} labels accuracy in the third {_part(merged)} "
+            f"above {CARRIED}, and with {larger} labels accuracy in the third {part} "
             f"points after an exchange above {THIRD} (t tests)",
             f"accuracy at least {base.spread(worst)}, |y| at least {base.spread(kept)}; with "
-            f"{few:.0%} labels at most {base.spread(fewer.max('gated_mu'))}",
+            f"{share} labels at most {base.spread(fewer.max('gated_mu'))}",
             f"{worst.mean():.3f} and |y| {kept.mean():.2f}, {found}",
             self.decide(merged, found),
             control="the paper's readout at a constant rate, above its critical gain: accuracy at "
@@ -278,8 +282,10 @@ def shares_of(merged: xr.Dataset) -> tuple[float, float]:
     return float(first["few_share"]), float(first["more_share"])
 
 
-def _part(merged: xr.Dataset) -> int:
-    return int(selection.first_repeat(merged)["part_size"])
+def _said(merged: xr.Dataset) -> tuple[str, str, int]:
+    """The two shares in words, and the points of a part."""
+    settings = Settings.model_validate(json.loads(merged.attrs["config"])["settings"])
+    return f"{settings.few:.0%}", f"{settings.more:.0%}", settings.part
 
 
 def _course(right: xr.DataArray, share: float, grid: str, gain: float) -> str:

@@ -244,7 +244,7 @@ def test_the_course_and_the_ends_are_means_of_the_reported_repeats(merged):
     course = drift.plot_course(result, stream="translate")
     ends = drift.plot_streams(result)
     names = [name for name in result["follower"].values if "kept" not in name]
-    assert len(ends.containers) == len(names) == 6
+    assert len(ends.containers) == len(names) == 7
     for name, container in zip(names, ends.containers, strict=True):
         values = own["course"].sel({"stream": "translate", "follower": name}).mean("repeat")
         assert holds(course, values.values)

@@ -44,7 +44,7 @@ TINY: dict[str, dict[str, Any]] = {
     "label-change": {"n_points": 400, "window": 50, "lag": 100, "mu_grid": (1, 10)},
     "manifold-drift": {
         **{"n_points": 400, "drift_after": 200, "label_after": 60, "measured": 100},
-        **{"speed": 20.0, "fast_speed": 40.0, "deform_speed": 40.0, "windows": (10, 30)},
+        **{"speed": 20.0, "fast_speed": 40.0, "deform_speed": 40.0, "windows": (10, 20, 30)},
         **{"map_after": 100, "map_speeds": (25.0, 100.0), "map_rates": (0.01, 0.04)},
         "map_tiles": 16,
     },

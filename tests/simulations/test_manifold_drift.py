@@ -80,7 +80,7 @@ def test_every_accuracy_is_that_of_a_circuit_of_its_own(run, settings, name):
     begun = frozen.run(stream.points[:200], stream.labels[:200])["y"].to_numpy()[:, 0]
     answers["frozen"] = np.append(begun, frozen.predict(stream.points[200:])[:, 0])
     given = np.array([c if t < 200 else 0 for t, c in enumerate(stream.classes)])
-    for window in (10, 30):
+    for window in (10, 20, 30):
         answers[f"chain {window}"] = nearest_chain(stream.points, given, window)
     answers["propagation"] = window_propagation(stream.points, given, 200, 100)
     assert sorted(answers) == sorted(run["follower"].values)
