@@ -375,7 +375,7 @@ def windowed(right: FloatArray, window: int) -> FloatArray:
 
 def window_of(settings: Settings) -> int:
     """Points per window of the course of accuracy: some fifty windows."""
-    return max(settings.n_points // 48, 1)
+    return settings.n_points // 48
 
 
 def speed_map(config: base.Config[Settings], seed: int, runs: list[xr.Dataset]) -> FloatArray:

@@ -197,6 +197,54 @@ def test_settings_that_do_not_fit_are_refused(changes, message):
         get_experiment(NAME).config("exact", changes)
 
 
+@pytest.mark.parametrize(
+    ("setting", "within", "beyond"),
+    [
+        ("label_after", (0, 3980), (-1, 3981)),
+        ("noise", (0, 1), (-0.01, 1.01)),
+        ("few", (1e-6, 1), (0, 1.01)),
+        ("more", (1e-6, 1), (0, 1.01)),
+        ("other_shares", ((1e-6, 1),), ((0,), (1.01,))),
+        ("constant_rate", (1e-6, 1), (0, 1.01)),
+        ("gated_rate", (1e-6, 1), (0, 1.01)),
+        ("mu_grid", ((0,),), ((-1,), ())),
+        ("gated_grid", ((0,),), ((-1,), ())),
+    ],
+)
+def test_settings_are_taken_within_their_range(setting, within, beyond):
+    experiment = get_experiment(NAME)
+    for value in within:
+        assert getattr(experiment.config("exact", {setting: value}).settings, setting) == value
+    for value in beyond:
+        with pytest.raises(ParameterError, match=setting):
+            experiment.config("exact", {setting: value})
+
+
+@pytest.mark.parametrize("name", ["mu", "n_readouts", "readout_rule", "readout_rate"])
+def test_what_the_experiment_sets_itself_is_refused(name):
+    with pytest.raises(ParameterError, match=f"sets {name} itself"):
+        get_experiment(NAME).config("exact", {name: 1})
+
+
+def test_gains_are_chosen_on_ten_other_repeats():
+    seeds = get_experiment(NAME).seeds(20)
+    assert seeds == [*range(20), *range(SELECTION_SEED, SELECTION_SEED + 10)]
+
+
+def test_controls_say_what_they_found(registered):
+    wrong = np.full((3, 4, 2), 0.3)
+    wrong[1, 2], wrong[0, 2, 1] = (0.25, 0.6), 0.7
+    values = {"constant_wrong": wrong, "printed_strength": np.array([0.2, 0.9])}
+    merged = with_values(registered, values | {"critical": 14.0})
+    # With more labels, above the critical gain: at 100, where 0.6 are wrong.
+    both = claim_named(NAME, merged, "carries and is over")
+    assert "accuracy at most 0.400 ± 0.001" in both.control
+    # With the printed rate, below it: at 2.
+    assert "is up to 0.200 ± 0.001" in claim_named(NAME, merged, "a critical gain parts").control
+    anew = claim_named(NAME, merged, "a constant rate learns")
+    assert anew.control == "at the largest gain, 100: 0.70 0.70 0.30 0.70 and 0.70 0.70 0.40 0.70"
+
+
 def test_all_points_may_be_labelled():
     run = simulate(NAME, more=1.0)
     assert np.isnan(run["constant_wrong"].sel(share=1.0)).all()

@@ -278,6 +278,61 @@ def test_settings_that_do_not_fit_are_refused(changes, message):
         get_experiment(NAME).config("exact", changes)
 
 
+@pytest.mark.parametrize(
+    ("setting", "within", "beyond"),
+    [
+        ("label_after", (0, 980), (-1, 981)),
+        ("drift_after", (220, 7000), (219, 7001)),
+        ("map_after", (220,), (219,)),
+        ("measured", (10, 10_000), (9, 10_001)),
+        ("noise", (0, 1), (-0.01, 1.01)),
+        ("more_noise", (0, 1), (-0.01, 1.01)),
+        ("speed", (0.01, 1000), (0.009, 1001)),
+        ("deform_speed", (0.01, 1000), (0.009, 1001)),
+        ("fast_speed", (0.01, 1000), (0.009, 1001)),
+        ("paper_mu", (0,), (-0.1,)),
+        ("gated_mu", (0,), (-0.1,)),
+        ("paper_rate", (1e-6, 1), (0, 1.01)),
+        ("gated_rate", (1e-6, 1), (0, 1.01)),
+        ("windows", ((1, 10_000),), ((0,), (10_001,))),
+        ("map_speeds", ((0.01, 1000),), ((0.009,), (1001,))),
+        ("map_rates", ((1e-6, 1),), ((0,), (1.01,))),
+        ("map_tiles", (2, 1000), (1, 1001)),
+    ],
+)
+def test_settings_are_taken_within_their_range(setting, within, beyond):
+    experiment = get_experiment(NAME)
+    for value in within:
+        assert getattr(experiment.config("exact", {setting: value}).settings, setting) == value
+    for value in beyond:
+        with pytest.raises(ParameterError, match=setting):
+            experiment.config("exact", {setting: value})
+
+
+def test_the_registered_settings_are_those_that_were_chosen():
+    config = get_experiment(NAME).config("exact", {})
+    assert config.parameters == CircuitParameters(**PARAMETERS, recycle=True)
+    settings = config.settings
+    assert (settings.paper_mu, settings.paper_rate) == (30, 0.01)
+    assert (settings.gated_mu, settings.gated_rate) == (1.1, 0.9)
+    assert (settings.n_points, settings.drift_after, settings.measured) == (12_000, 2000, 5000)
+    quick = get_experiment(NAME).config("exact", {}, quick=True).settings
+    # Some cells of the whole map.
+    assert set(quick.map_speeds) < set(settings.map_speeds)
+    assert set(quick.map_rates) < set(settings.map_rates)
+
+
+def test_what_claims_say_by_hand():
+    merged = registered({("translate", "gated"): 0.7, ("deform", "gated"): 0.8})
+    claim = claim_named(NAME, merged, "the gated readout follows moons that")
+    assert claim.short.startswith("0.700 (translate), 0.800 (deform), p ")
+    assert claim.figure == "0.700 ± 0.000 (translate), 0.800 ± 0.000 (deform)"
+    assert "frozen: 0.900 ± 0.000 (translate), 0.900 ± 0.000 (deform); translate:" in claim.control
+    assert "propagation 0.900 ± 0.000, chain 10 0.900 ± 0.000, chain 20 0.9" in claim.control
+    gains = claim_named(NAME, registered({("fast", "paper"): 0.95}), "used tiles move on")
+    assert gains.short.startswith("+0.050 (paper), ")
+
+
 def test_claims_are_worded_as_they_are_printed():
     merged = registered()
     assert all(len(claim.short) <= 60 for claim in get_experiment(NAME).claims(merged))
