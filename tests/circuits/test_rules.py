@@ -114,3 +114,11 @@ def test_constant_readout_rate_by_hand():
     circuit = ReferenceCircuit(parameters, LIFT, settling="exact", tile_centers=[[0.5, 0.25]])
     run = circuit.run(np.full((6, 2), 0.5), np.ones(6, dtype=int))
     assert run["w"].item() == pytest.approx(1 - 0.75**6, abs=1e-15)
+
+
+def test_the_direction_at_rest_is_shared_and_cannot_be_changed():
+    """It is kept for all circuits: who changed it would change theirs."""
+    direction = rules.rest_direction(3)
+    assert direction is rules.rest_direction(3)
+    with pytest.raises(ValueError, match="read-only"):
+        direction[0] = 1.0

@@ -220,9 +220,17 @@ def test_settings_are_taken_within_their_range(setting, within, beyond):
             experiment.config("exact", {setting: value})
 
 
-@pytest.mark.parametrize("name", ["mu", "n_readouts", "readout_rule", "readout_rate"])
-def test_what_the_experiment_sets_itself_is_refused(name):
-    with pytest.raises(ParameterError, match=f"sets {name} itself"):
+@pytest.mark.parametrize(
+    ("name", "instead"),
+    [
+        ("mu", "mu_grid"),
+        ("n_readouts", "mu_grid"),
+        ("readout_rule", "gated_grid"),
+        ("readout_rate", "constant_rate"),
+    ],
+)
+def test_what_the_experiment_sets_itself_is_refused(name, instead):
+    with pytest.raises(ParameterError, match=f"sets {name} itself: set {instead} instead"):
         get_experiment(NAME).config("exact", {name: 1})
 
 
