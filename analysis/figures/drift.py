@@ -14,9 +14,10 @@ from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
-from matplotlib.ticker import NullLocator, PercentFormatter
+from matplotlib.ticker import PercentFormatter
 
 from analysis.dynamics.animation import targets_of, write_film
+from analysis.heatmap import draw_shares
 from analysis.style import GREY, LABEL, LOWER, READOUT_MAP, UPPER, figure_style, whole_numbers
 from circuits.selection import first_repeat, reported, with_repeats
 
@@ -111,17 +112,7 @@ def plot_map(result: xr.Dataset, ax: Axes | None = None, tiles: str = "recruited
     merged = reported(with_repeats(result))
     found = merged["map"].sel(tiles=tiles).mean("repeat").transpose("eta", "speed").to_numpy()
     speeds, etas = merged["speed"].to_numpy(), merged["eta"].to_numpy()
-    ax.imshow(found, cmap="viridis", vmin=0, vmax=1, origin="lower", aspect="auto")
-    for j, row in enumerate(found):
-        for k, value in enumerate(row):
-            own = {"fc": plt.get_cmap("viridis")(value), "ec": "none", "pad": 1}
-            color = "k" if value > 0.6 else "w"
-            # In a box of the cell's colour, because the line may run through it.
-            ax.text(k, j, f"{value:.2f}", ha="center", va="center", color=color, fontsize=7,
-                    bbox=own, zorder=3)  # fmt: skip
-    ax.set_xticks(range(len(speeds)), [f"{speed:g}" for speed in speeds])
-    ax.set_yticks(range(len(etas)), [f"{eta:g}" for eta in etas])
-    ax.xaxis.set_minor_locator(NullLocator())
+    draw_shares(ax, found, etas, speeds)
     first = first_repeat(merged)
     way = 2 * math.pi * float(first["travel"]) / UNIT / float(first["tile_radius"])
     if len(speeds) > 1 and len(etas) > 1:
@@ -132,7 +123,6 @@ def plot_map(result: xr.Dataset, ax: Axes | None = None, tiles: str = "recruited
         ax.plot(x, y, color="w", lw=3.2)
         ax.plot(x, y, color=LABEL, lw=1.6, ls="--", label="v / η = ρ")
     ax.set(xlabel="turns per 10,000 points", ylabel="learning rate η")
-    ax.grid(visible=False)
     return ax
 
 

@@ -11,6 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
+from analysis.heatmap import draw_shares
 from analysis.style import GREY, LABEL, figure_style
 from circuits.selection import chosen_values, first_repeat, reported, with_repeats
 
@@ -70,18 +71,8 @@ def plot_map(result: xr.Dataset, rule: str, ax: Axes | None = None) -> Axes:
     grid, shares = RULES[rule][2], merged["share"].to_numpy()
     right = 1 - merged[f"{rule}_wrong"].sel(part=3).mean("repeat")
     values = right.transpose("share", grid).to_numpy()
-    ax.imshow(values, cmap="viridis", vmin=0, vmax=1, origin="lower", aspect="auto")
-    for j, row in enumerate(values):
-        for k, value in enumerate(row):
-            own = {"fc": plt.get_cmap("viridis")(value), "ec": "none", "pad": 1}
-            color = "k" if value > 0.6 else "w"
-            # In a box of the cell's colour, because the critical gain may run through it.
-            ax.text(k, j, f"{value:.2f}", ha="center", va="center", color=color, fontsize=7,
-                    bbox=own, zorder=3)  # fmt: skip
-    ax.set_yticks(range(len(shares)), [f"{share:.3g}" for share in shares])
+    draw_shares(ax, values, shares, merged[grid].to_numpy())
     ax.set(ylabel="share of labels", xlabel="gain μ")
-    ax.grid(visible=False)
-    _gains(ax, merged, grid)
     return _critical(ax, merged, rule)
 
 

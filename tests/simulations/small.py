@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+import pytest
 import xarray as xr
 
+from circuits.errors import ParameterError
 from simulations import sweep
 from simulations.experiments import get_experiment
 from simulations.experiments.claim import Claim
@@ -93,3 +95,13 @@ def claim_named(name: str, merged: xr.Dataset, words: str) -> Claim:
     """The one claim of an experiment whose name holds some words."""
     (found,) = (one for one in get_experiment(name).claims(merged) if words in one.claim)
     return found
+
+
+def assert_range(name: str, setting: str, within: Iterable[Any], beyond: Iterable[Any]) -> None:
+    """That an experiment takes these values of a setting, and refuses those by its name."""
+    experiment = get_experiment(name)
+    for value in within:
+        assert getattr(experiment.config("exact", {setting: value}).settings, setting) == value
+    for value in beyond:
+        with pytest.raises(ParameterError, match=setting):
+            experiment.config("exact", {setting: value})

@@ -13,7 +13,7 @@ from simulations.datasets import ROLL_LIFT, chessboard, swiss_roll
 from simulations.experiments import get_experiment
 from simulations.experiments import label_change as module
 from tests.simulations.printed import assert_printed
-from tests.simulations.small import claim_named, planted, simulate
+from tests.simulations.small import assert_range, claim_named, planted, simulate
 
 NAME = "label-change"
 
@@ -208,12 +208,7 @@ def test_the_whole_rest_of_the_stream_may_pass_before_it_is_decided():
     ],
 )
 def test_shares_and_rates_are_taken_within_their_range(setting, within, beyond):
-    experiment = get_experiment(NAME)
-    for value in within:
-        assert getattr(experiment.config("exact", {setting: value}).settings, setting) == value
-    for value in beyond:
-        with pytest.raises(ParameterError, match=setting):
-            experiment.config("exact", {setting: value})
+    assert_range(NAME, setting, within, beyond)
 
 
 def test_gains_are_chosen_on_half_as_many_other_repeats():

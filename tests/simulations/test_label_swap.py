@@ -12,7 +12,7 @@ from simulations.datasets import MOONS_LIFT, first_of_each_class, two_moons
 from simulations.experiments import get_experiment
 from simulations.experiments import label_swap as module
 from tests.simulations.printed import assert_printed
-from tests.simulations.small import TINY, claim_named, planted, simulate
+from tests.simulations.small import TINY, assert_range, claim_named, planted, simulate
 
 NAME = "label-swap"
 
@@ -212,12 +212,7 @@ def test_settings_that_do_not_fit_are_refused(changes, message):
     ],
 )
 def test_settings_are_taken_within_their_range(setting, within, beyond):
-    experiment = get_experiment(NAME)
-    for value in within:
-        assert getattr(experiment.config("exact", {setting: value}).settings, setting) == value
-    for value in beyond:
-        with pytest.raises(ParameterError, match=setting):
-            experiment.config("exact", {setting: value})
+    assert_range(NAME, setting, within, beyond)
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from simulations.datasets import DRIFT_LIFT, drifting_moons
 from simulations.experiments import get_experiment
 from simulations.experiments import manifold_drift as module
 from tests.simulations.printed import assert_printed
-from tests.simulations.small import TINY, claim_named, planted, simulate
+from tests.simulations.small import TINY, assert_range, claim_named, planted, simulate
 
 NAME = "manifold-drift"
 PARAMETERS = {"n_tiles": 80, "tile_radius": 0.4, "recruit_below": 0.2, "learning_rate": 0.005}
@@ -301,12 +301,7 @@ def test_settings_that_do_not_fit_are_refused(changes, message):
     ],
 )
 def test_settings_are_taken_within_their_range(setting, within, beyond):
-    experiment = get_experiment(NAME)
-    for value in within:
-        assert getattr(experiment.config("exact", {setting: value}).settings, setting) == value
-    for value in beyond:
-        with pytest.raises(ParameterError, match=setting):
-            experiment.config("exact", {setting: value})
+    assert_range(NAME, setting, within, beyond)
 
 
 def test_the_registered_settings_are_those_that_were_chosen():
