@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from circuits.lift import SphereLift
     from circuits.model import CircuitModel
     from circuits.parameters import CircuitParameters
+    from circuits.perturbations import Current, Delay, Freeze, Lesion, Noise, UnequalGain
     from circuits.reference import ReferenceCircuit
     from circuits.spiking.circuit import SpikingCircuit
     from circuits.spiking.parameters import SpikingParameters
@@ -19,23 +20,35 @@ if TYPE_CHECKING:
 __all__ = [
     "CircuitModel",
     "CircuitParameters",
+    "Current",
+    "Delay",
+    "Freeze",
+    "Lesion",
     "ManifoldCircuit",
     "ManifoldClassifier",
+    "Noise",
     "ReferenceCircuit",
     "SphereLift",
     "SpikingCircuit",
     "SpikingParameters",
+    "UnequalGain",
 ]
 
 _HOME = {
     "CircuitModel": "model",
     "CircuitParameters": "parameters",
+    "Current": "perturbations",
+    "Delay": "perturbations",
+    "Freeze": "perturbations",
+    "Lesion": "perturbations",
     "ManifoldCircuit": "circuit",
     "ManifoldClassifier": "estimator",
+    "Noise": "perturbations",
     "ReferenceCircuit": "reference",
     "SphereLift": "lift",
     "SpikingCircuit": "spiking.circuit",
     "SpikingParameters": "spiking.parameters",
+    "UnequalGain": "perturbations",
 }
 
 

@@ -3,6 +3,7 @@ and carry the state from one call to the next."""
 
 from __future__ import annotations
 
+import itertools
 import math
 import os
 import threading
@@ -21,8 +22,10 @@ from circuits.errors import CircuitError, DivergenceError, InputError, Parameter
 from circuits.lift import FloatArray, SphereLift, as_labels, as_points, distinct_rows
 from circuits.model import CircuitModel
 from circuits.parameters import CircuitParameters, format_seconds
+from circuits.perturbations import Perturbation, checked_perturbations
+from circuits.perturbing import Perturbed, delayed
 from circuits.progress import Progress, reporting
-from circuits.state import CircuitState, Task, checked_state, empty_state
+from circuits.state import GONE, CircuitState, Task, checked_state, empty_state
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -57,6 +60,7 @@ class Circuit(ABC):
         *,
         model: CircuitModel | None = None,
         tile_centers: ArrayLike | None = None,
+        perturbations: Iterable[Perturbation] = (),
     ) -> None:
         if not isinstance(parameters, CircuitParameters):
             raise ParameterError(f"parameters must be CircuitParameters, got {shown(parameters)}")
@@ -66,9 +70,15 @@ class Circuit(ABC):
             raise ParameterError(f"model must be a CircuitModel, got {shown(model)}")
         self.parameters = parameters
         self.lift = lift
-        self.model = CircuitModel() if model is None else model
-        """The equations and rules."""
+        self.perturbations = checked_perturbations(perturbations)
+        """What is done to it: lesions, currents, noise, and so on."""
+        self.given_model = CircuitModel() if model is None else model
+        """The equations and rules as they were given."""
+        self.model = delayed(self.given_model, self.perturbations)
+        """The same with the delay that is among the perturbations."""
         self.model.check(parameters, lift.n_inputs)
+        self.perturbed = Perturbed(self, self.perturbations)
+        """What the perturbations do."""
         self.alpha = lift.alpha(parameters.tile_radius)
         """Similarity threshold, from the tile radius and the lift."""
         self.gain: float | None = None
@@ -133,7 +143,10 @@ class Circuit(ABC):
 
     def changes(self) -> dict[str, Any]:
         """What differs from the paper's circuit, besides parameters: empty if nothing does."""
-        return self.model.changes()
+        return self.model.changes() | self._perturbed_changes()
+
+    def _perturbed_changes(self) -> dict[str, Any]:
+        return {"perturbations": self.perturbed.as_list()} if self.perturbations else {}
 
     @property
     def state(self) -> CircuitState:
@@ -328,12 +341,14 @@ class Circuit(ABC):
         p = self.parameters
         if p.tiles == "first":
             return
-        tile = rules.recruits(self._answering(state, x), state.in_use, state.b, p.recycle)
+        gone = state.recruited == GONE
+        tile = rules.recruits(self._answering(state, x), state.in_use, state.b, p.recycle, gone)
         if tile is None:
             return
         # New arrays, because those in the state may have been handed out.
         new = np.arange(p.n_tiles) == tile
         W = self.model.masked("feedforward", np.tile(p.kappa * x, (p.n_tiles, 1)))
+        W = self.perturbed.kept("feedforward", W, state.learned)
         state.W = np.where(new[:, None], W, state.W)
         state.b = np.where(new, p.kappa * math.sqrt(self.alpha), state.b)
         if p.recycle:
@@ -359,8 +374,13 @@ class Circuit(ABC):
         pieces: list[dict[str, FloatArray]] = []
         first = state.learned
         size = self._chunk_size(record, snapshot_every is not None)
-        for start in range(0, len(x), size):
-            part = slice(start, min(start + size, len(x)))
+        for part in self._parts(first, len(x), size, learn):
+            start = part.start
+            # A prediction finds everything as the next presentation would.
+            numbers = first + (
+                np.arange(part.start, part.stop) if learn else np.zeros(len(x[part]))
+            )
+            self.perturbed.lesion(state, int(numbers[0]))
             task = Task(
                 x[part],
                 z[part],
@@ -368,6 +388,8 @@ class Circuit(ABC):
                 record,
                 snapshot_every is not None,
                 lambda done, start=start: report(start + done),  # type: ignore[misc]
+                first + start,
+                self.perturbed.strengths(numbers.astype(np.int64), learn),
             )
             arrays = self._advance(state, task)
             self._check_finite(arrays, state, start)
@@ -379,6 +401,13 @@ class Circuit(ABC):
             pieces.append(arrays)
             report(part.stop)
         return {name: np.concatenate([piece[name] for piece in pieces]) for name in pieces[0]}
+
+    def _parts(self, first: int, count: int, size: int, learn: bool) -> Iterator[slice]:
+        """A stream in pieces of up to ``size``, cut where a lesion changes the state."""
+        cuts = [at - first for at in self.perturbed.events() if learn and 0 < at - first < count]
+        for begin, end in itertools.pairwise([0, *cuts, count]):
+            for start in range(begin, end, size):
+                yield slice(start, min(start + size, end))
 
     def _chunk_size(self, record: tuple[str, ...], snapshots: bool) -> int:
         p = self.parameters

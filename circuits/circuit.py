@@ -17,6 +17,7 @@ from circuits.errors import EngineError, ParameterError, shown_path
 from circuits.lift import FloatArray, SphereLift
 from circuits.model import CircuitModel
 from circuits.parameters import CircuitParameters
+from circuits.perturbations import Perturbation
 from circuits.state import CircuitState, Task
 
 if TYPE_CHECKING:
@@ -43,6 +44,9 @@ class ManifoldCircuit(Circuit):
         It is called when the objects are made, on every engine.
     tile_centers
         (n_tiles, d): where the tiles start, instead of on the first points of the stream.
+    perturbations
+        Lesions, currents, noise, frozen plasticity, a delay, unequal gains; see
+        `circuits.perturbations`.
     """
 
     wiring: Wiring = Wiring()
@@ -57,10 +61,17 @@ class ManifoldCircuit(Circuit):
         model: CircuitModel | None = None,
         extend: Callable[[Network], Any] | None = None,
         tile_centers: ArrayLike | None = None,
+        perturbations: Iterable[Perturbation] = (),
     ) -> None:
         if extend is not None and not callable(extend):
             raise ParameterError(f"extend must be a function of the network, got {extend!r}")
-        super().__init__(parameters, lift, model=model, tile_centers=tile_centers)
+        super().__init__(
+            parameters,
+            lift,
+            model=model,
+            tile_centers=tile_centers,
+            perturbations=perturbations,
+        )
         self.extend = extend
         self.engine = choose_engine() if engine == "auto" else engine
         self._engine = make_engine(self.engine, self)
@@ -87,7 +98,7 @@ class ManifoldCircuit(Circuit):
 
     def changes(self) -> dict[str, Any]:
         """What differs from the paper's circuit, besides parameters: empty if nothing does."""
-        return self.model.changes() | self._engine.changes()
+        return super().changes() | self._engine.changes()
 
     def prepare(self, *, record: Iterable[str] = (), snapshot_every: int | None = None) -> bool:
         """Compile what a run with these options needs, if it is not there; returns whether it was
@@ -127,7 +138,9 @@ class ManifoldCircuit(Circuit):
             )
         if model is None:
             model = kept.model
-        circuit = cls(kept.parameters, kept.lift, engine, model=model)
+        circuit = cls(
+            kept.parameters, kept.lift, engine, model=model, perturbations=kept.perturbations
+        )
         circuit._engine.values_set = kept.values_set
         kept.restore(circuit)
         return circuit

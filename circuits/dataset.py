@@ -131,6 +131,7 @@ def make_dataset(
         "lift": json.dumps(circuit.lift.as_dict()),
         "model": json.dumps(circuit.model.as_dict()),
         "model_changes": json.dumps(circuit.changes()),
+        "perturbations": json.dumps(circuit.perturbed.as_list()),
         "alpha": circuit.alpha,
         "gain": "control" if circuit.gain is None else circuit.gain,
         "first_presentation": first,
@@ -199,7 +200,12 @@ def _coordinates(data: dict[str, Any], first: int, dt: float) -> dict[str, Any]:
 
 
 def warn_if_unsettled(change: FloatArray, circuit: Circuit) -> None:
-    """Warn, where a caller's caller was called, if much of what was presented had not settled."""
+    """Warn, where a caller's caller was called, if much of what was presented had not settled.
+
+    Rates that noise moves do not: that they don't is no surprise.
+    """
+    if circuit.perturbed.moves_rates:
+        return
     unsettled = int((change > SETTLED_CHANGE).sum())
     if unsettled > UNSETTLED_SHARE * len(change):
         warnings.warn(

@@ -23,6 +23,7 @@ from circuits.files import FileError
 from circuits.lift import SphereLift
 from circuits.model import RULES, CircuitModel
 from circuits.parameters import CircuitParameters
+from circuits.perturbations import perturbation_from
 from circuits.rules import Rule
 from circuits.spiking.parameters import SpikingParameters
 from circuits.state import CircuitState
@@ -36,7 +37,8 @@ if TYPE_CHECKING:
 KIND, ANSWERS = "circuit", "answers"
 """Kinds of files: a circuit, and what one has answered."""
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
+"""Of circuits that are perturbed; without that a file is of version 1, as it always was."""
 
 LATER: tuple[str, ...] = ()
 """Fields of `CircuitState` that came after version 1: files may lack them, and their defaults mean
@@ -68,14 +70,16 @@ def save(circuit: Circuit, path: Any, attributes: Mapping[str, str]) -> Path:
             data[prefix + name] = (_dimensions(prefix + name, array), array)
     needed = {
         "kind": KIND,
-        "format_version": FORMAT_VERSION,
+        "format_version": FORMAT_VERSION if circuit.perturbations else 1,
         "engine": circuit.engine,
         "parameters": json.dumps(circuit.parameters.as_dict()),
         "lift": json.dumps(circuit.lift.as_dict()),
-        "model": json.dumps(_model_as_dict(circuit.model)),
+        "model": json.dumps(_model_as_dict(circuit.given_model)),
         "versions": json.dumps(versions()),
         "code": results.code_revision(),
     }
+    if circuit.perturbations:
+        needed["perturbations"] = json.dumps(circuit.perturbed.as_list())
     needed |= circuit.attributes()
     needed |= {name: value for name, value in counters.items() if value is not None}
     for name, text in attributes.items():
@@ -118,6 +122,10 @@ class Kept:
             self.parameters = CircuitParameters(**json.loads(found.attrs["parameters"]))
             self.lift = SphereLift(**json.loads(found.attrs["lift"]))
             self.model = _model_from(json.loads(found.attrs["model"]))
+            self.perturbations = tuple(
+                perturbation_from(values)
+                for values in json.loads(found.attrs.get("perturbations", "[]"))
+            )
             self.model.check(self.parameters, self.lift.n_inputs)
             self.state = _state_from(found)
             self.values_set = _with_prefix(found, SET)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Literal
 
 from circuits.base import Circuit
@@ -10,6 +11,7 @@ from circuits.engines import ENGINES
 from circuits.errors import InputError, shown
 from circuits.lift import SphereLift
 from circuits.parameters import CircuitParameters
+from circuits.perturbations import Perturbation, checked_perturbations
 from circuits.reference import ReferenceCircuit
 from circuits.spiking.circuit import SpikingCircuit
 from circuits.spiking.parameters import SpikingParameters
@@ -36,6 +38,7 @@ def make_circuit(
     *,
     spiking: SpikingParameters | None = None,
     seed: int = 0,
+    perturbations: Iterable[Perturbation] = (),
 ) -> Circuit:
     """A circuit on Brian2, or one of the two NumPy solvers, by name.
 
@@ -45,12 +48,24 @@ def make_circuit(
         raise InputError(
             f"engine {engine} has no cells that fire: a spiking circuit takes {', '.join(ENGINES)}"
         )
+    perturbations = checked_perturbations(perturbations)
+    if spiking is not None and perturbations:
+        raise InputError(
+            f"a spiking circuit takes no perturbations such as {perturbations[0]}: they act on "
+            "rates"
+        )
     if spiking is not None:
         return SpikingCircuit(
             parameters, lift, engine, spiking=spiking, seed=seed, tile_centers=tile_centers
         )
     if engine in SOLVERS:
         return ReferenceCircuit(
-            parameters, lift, settling=SOLVERS[engine], tile_centers=tile_centers
+            parameters,
+            lift,
+            settling=SOLVERS[engine],
+            tile_centers=tile_centers,
+            perturbations=perturbations,
         )
-    return ManifoldCircuit(parameters, lift, engine, tile_centers=tile_centers)
+    return ManifoldCircuit(
+        parameters, lift, engine, tile_centers=tile_centers, perturbations=perturbations
+    )

@@ -34,7 +34,7 @@ from brian2.equations.equations import DIFFERENTIAL_EQUATION, Equations
 from brian2.stateupdaters.base import StateUpdateMethod
 from brian2.utils.stringtools import word_substitute
 
-from circuits import rules
+from circuits import perturbing, rules
 from circuits.errors import EngineError, ParameterError
 from circuits.lift import FloatArray
 
@@ -131,6 +131,13 @@ z : 1
 mu : 1
 presentation : integer (linked)
 """
+
+UNEQUAL_GAIN = """
+common_gain : 1 (linked)
+perturbed_gain : 1
+gain = common_gain*perturbed_gain : 1
+"""
+
 NET = {
     "paper": """
 net : 1                            # w.h
@@ -178,11 +185,13 @@ LOOK = "a = drive - sqrt_alpha*b"
 # Places in the schedule. Brian2 sorts by (slot, order, name); these make the name irrelevant.
 # Slot "groups", every step: the model's `each_step`, from order 0 on, with a delay line moving just
 # before the rates do. Then, on the last step, the readout.
+# A perturbation acts between two of these, or after the last.
 POOL, ANSWER = 10, 11
 # Slot "end", on the last step: record, learn, take snapshots, load what comes next, sum its drive,
 # see who answers, let it recruit a tile, measure the drive there is then, and restart.
-RECORD, LEARN, SNAPSHOT, LOAD_X, LOAD_Z, DRIVE, FIRST_LOOK, COUNT = range(8)
-CHOOSE, TAKE, TAKE_SYNAPSES, LOOK_AGAIN, SUM_POWER, MEASURE, RESTART, RESTART_V = range(8, 16)
+# Perturbations act at odd places.
+RECORD, LEARN, SNAPSHOT, LOAD_X, LOAD_Z, DRIVE, FIRST_LOOK, COUNT = range(0, 16, 2)
+CHOOSE, TAKE, TAKE_SYNAPSES, LOOK_AGAIN, SUM_POWER, MEASURE, RESTART, RESTART_V = range(16, 32, 2)
 
 
 class CircuitNetwork(Network):  # type: ignore[misc]
@@ -283,8 +292,12 @@ class _Builder:
         self.show = PresentationClock(
             self.step, self.p.steps_per_presentation, "presentation_clock"
         )
+        self.perturbed = circuit.perturbed
         self.streams = stream_arrays(
-            np.zeros((chunk, circuit.lift.n_inputs)), np.zeros((chunk, self.p.n_readouts)), chunk
+            np.zeros((1, circuit.lift.n_inputs)),
+            np.zeros((1, self.p.n_readouts)),
+            chunk,
+            np.zeros((1, len(self.perturbed.timed))),
         )
         self.lines = [name.split(".") for name in self.model.delay_line(self.p)]
 
@@ -293,23 +306,28 @@ class _Builder:
         self._make_groups()
         self._make_synapses()
         self._schedule()
+        self._perturb()
         groups: list[Any] = [self.inputs, self.excitatory, self.inhibitory, self.gain_control]
         groups += [self.readout, self.lateral, self.feedforward, self.pooling, self.classifier]
         groups += [self.competition] if self.p.recycle else []
         return network_of(groups, name)
 
     def _make_groups(self) -> None:
-        p, names = self.p, {**self.model.namespace}
+        p, names = self.p, {**self.model.namespace, **self.perturbed.namespace()}
+        own = self.perturbed.declarations
         order = self.model.each_step.index("rates") * 2
         rates = {"method": ProjectedEuler("h", "u"), "clock": self.step, "order": order}
         self.inputs = NeuronGroup(
             self.circuit.lift.n_inputs,
-            INPUTS,
+            INPUTS + own("inputs"),
             clock=self.show,
             name="inputs",
             namespace=names | self.streams,
         )
         wiring = EXCITATORY + ("rank : 1\n" if p.recycle else "") + self._past("excitatory")
+        if self.perturbed.has_unequal_gain:
+            wiring = wiring.replace("gain : 1 (linked)", UNEQUAL_GAIN)
+        wiring += own("excitatory")
         self.excitatory = NeuronGroup(
             p.n_tiles,
             _equations(self.model.excitatory.brian2, "h", wiring),
@@ -319,7 +337,11 @@ class _Builder:
         )
         self.inhibitory = NeuronGroup(
             p.n_interneurons,
-            _equations(self.model.inhibitory.brian2, "u", INHIBITORY + self._past("inhibitory")),
+            _equations(
+                self.model.inhibitory.brian2,
+                "u",
+                INHIBITORY + self._past("inhibitory") + own("inhibitory"),
+            ),
             name="inhibitory",
             namespace=dict(names),
             **rates,
@@ -327,7 +349,7 @@ class _Builder:
         self.gain_control = NeuronGroup(1, GAIN_CONTROL, clock=self.show, name="gain_control")
         self.readout = NeuronGroup(
             p.n_readouts,
-            READOUT + NET[p.readout_rule],
+            READOUT + NET[p.readout_rule] + own("readout"),
             clock=self.show,
             name="readout",
             namespace=names | self.streams,
@@ -337,10 +359,15 @@ class _Builder:
             group.carry = linked_var(self.inputs, "carry")
         for group in (self.excitatory, self.readout):
             group.presentation = linked_var(self.inputs, "presentation")
-        for name in ("gain", "covered", "recruiting", "answering", "used", "first_presentation"):
+        gain = "common_gain" if self.perturbed.has_unequal_gain else "gain"
+        setattr(self.excitatory, gain, linked_var(self.gain_control, "gain"))
+        for name in ("covered", "recruiting", "answering", "used", "first_presentation"):
             setattr(self.excitatory, name, linked_var(self.gain_control, name))
         for name in ("scale", "ratio"):
             setattr(self.inhibitory, name, linked_var(self.gain_control, name))
+        for name in self.perturbed.looked_up:
+            for group in (self.excitatory, self.inhibitory, self.readout):
+                setattr(group, name, linked_var(self.inputs, name))
 
     def _past(self, group: str) -> str:
         """Declarations of the rates on their way."""
@@ -348,12 +375,16 @@ class _Builder:
 
     def _make_synapses(self) -> None:
         h, u = (line[1] for line in self.lines[-2:]) if self.lines else ("h", "u")
-        lateral = _equations(self.model.lateral.brian2, "V", LATERAL.format(h=h, u=u))
+        own = self.perturbed.declarations
+        lateral = LATERAL.format(h=h, u=u) + own("lateral")
+        lateral = _equations(self.model.lateral.brian2, "V", lateral)
         self.lateral = self._connect(
             "lateral", self.excitatory, self.inhibitory, lateral, ProjectedEuler("V")
         )
-        self.feedforward = self._connect("feedforward", self.inputs, self.excitatory, FEEDFORWARD)
-        sums = SUMS[self.p.readout_rule] + CLASSIFIER
+        self.feedforward = self._connect(
+            "feedforward", self.inputs, self.excitatory, FEEDFORWARD + "\n" + own("feedforward")
+        )
+        sums = SUMS[self.p.readout_rule] + CLASSIFIER + own("classifier")
         self.classifier = self._connect("classifier", self.excitatory, self.readout, sums)
         pooling = POOLING.format(answers=rules.ANSWERS)
         self.pooling = self._connect("pooling", self.excitatory, self.gain_control, pooling)
@@ -363,7 +394,8 @@ class _Builder:
             updater.order = POOL
         counting = [*self.pooling.summed_updaters.values()]
         if self.p.recycle:
-            competition = COMPETITION.format(rank=rules.RANK)
+            rank = rules.RANK_THERE if self.perturbed.takes_tiles else rules.RANK
+            competition = COMPETITION.format(rank=rank)
             self.competition = self._connect(
                 "competition", self.excitatory, self.excitatory, competition
             )
@@ -378,7 +410,8 @@ class _Builder:
         """Synapses between all pairs, or those of the model's mask, numbered by (post, pre)."""
         mask = self.model.mask(name)
         options = {"clock": self.step, "order": self.model.each_step.index("lateral") * 2}
-        options |= {"namespace": {**self.model.namespace}, "name": name}
+        names = {**self.model.namespace, **self.perturbed.namespace()}
+        options |= {"namespace": names, "name": name}
         if method is not None:
             options["method"] = method
         kind = AllToAll if mask is None else Synapses
@@ -419,22 +452,25 @@ class _Builder:
             restart[rate] += "".join(
                 f"\n{name} = restart*{rate} + (1 - restart)*{kept}*{name}" for name in line
             )
-        answer = model.answer(self.p).brian2 + (f"\n{rules.CLAMP}" if self.p.clamp_labels else "")
+        clamp = rules.CLAMP if self.p.clamp_labels else ""
+        answer = self.perturbed.answer(model.answer(self.p).brian2, clamp)
         last(self.readout, answer, "answer", "groups", ANSWER)
         if model.learns:
             last(self.feedforward, model.feedforward.brian2, "learn", "end", LEARN)
             last(self.excitatory, model.bias.brian2, "learn", "end", LEARN)
             classify = model.classify(self.p).brian2
             last(self.classifier, RATE + classify, "learn", "end", LEARN)
-        last(self.inputs, LOAD_INPUT, "load", "end", LOAD_X)
+        last(self.inputs, self._load(), "load", "end", LOAD_X)
         last(self.readout, LOAD_LABEL, "load", "end", LOAD_Z)
         last(self.excitatory, "drive = 0", "load", "end", LOAD_X)
         last(self.feedforward, SUM_DRIVE, "drive", "end", DRIVE)
         last(self.excitatory, LOOK, "look", "end", FIRST_LOOK)
-        choose = rules.CHOOSE_LEAST if self.p.recycle else rules.CHOOSE
-        last(self.excitatory, choose, "choose", "end", CHOOSE)
+        last(self.excitatory, self._choose(), "choose", "end", CHOOSE)
         last(self.excitatory, rules.TAKE, "recruit", "end", TAKE)
-        last(self.feedforward, rules.TAKE_W, "recruit", "end", TAKE_SYNAPSES)
+        take = rules.TAKE_W
+        if "feedforward" in self.perturbed.cut_synapses:
+            take = take.replace("kappa_post", "perturbed_intact*kappa_post")
+        last(self.feedforward, take, "recruit", "end", TAKE_SYNAPSES)
         if self.p.recycle:
             last(self.classifier, rules.TAKE_w, "recruit", "end", TAKE_SYNAPSES)
         last(self.excitatory, LOOK, "look_again", "end", LOOK_AGAIN)
@@ -442,6 +478,44 @@ class _Builder:
         last(self.excitatory, restart["h"], "restart", "end", RESTART)
         last(self.inhibitory, restart["u"], "restart", "end", RESTART)
         last(self.lateral, rules.RESTART_V, "restart", "end", RESTART_V)
+
+    def _load(self) -> str:
+        """How the next point is loaded, with what is the same for all its coordinates first."""
+        return LOAD_INPUT.replace("x = ", f"{self.perturbed.load()}x = ")
+
+    def _choose(self) -> str:
+        """How a point that no tile answers finds one."""
+        if self.perturbed.takes_tiles:
+            return rules.CHOOSE_LEAST_THERE if self.p.recycle else rules.CHOOSE_THERE
+        return rules.CHOOSE_LEAST if self.p.recycle else rules.CHOOSE
+
+    def _perturb(self) -> None:
+        """What perturbations do, each at its place: one code for each object and place."""
+        each_step = self.model.each_step.index
+        places = {
+            perturbing.BEFORE_RATES: ("groups", each_step("rates") * 2 - 1, self.step),
+            perturbing.AFTER_RATES: ("groups", each_step("rates") * 2 + 1, self.step),
+            perturbing.AFTER_LATERAL: ("groups", each_step("lateral") * 2 + 1, self.step),
+            perturbing.BEFORE_LEARNING: ("end", LEARN - 1, self.show),
+            perturbing.AFTER_LEARNING: ("end", LEARN + 1, self.show),
+            perturbing.AFTER_CHOICE: ("end", CHOOSE + 1, self.show),
+            perturbing.BEFORE_RESTART: ("end", RESTART_V - 1, self.show),
+            perturbing.AFTER_RESTART: ("end", RESTART_V + 1, self.show),
+        }
+        texts: dict[tuple[str, str], list[str]] = {}
+        for code in self.perturbed.codes():
+            texts.setdefault((code.home, code.place), []).append(code.text)
+        for (home, place), lines in texts.items():
+            slot, order, clock = places[place]
+            getattr(self, home).run_regularly(
+                "\n".join(lines),
+                **{"clock": clock, "when": slot, "order": order},
+                name=f"{home}_perturbed_{place}",
+            )
+        if self.perturbed.counts_steps:
+            self.inputs.run_regularly(
+                "perturbed_step += 1", clock=self.step, when="start", order=0, name="inputs_count"
+            )
 
 
 def _equations(text: str, variable: str, wiring: str) -> Equations:
@@ -460,14 +534,20 @@ def follow_readout(network: Network, every_step: bool) -> None:
     network["readout_answer"]._clock = clock
 
 
-def stream_arrays(x: FloatArray, z: FloatArray, rows: int) -> dict[str, Any]:
-    """The streams of inputs and labels under the names the groups look them up by.
+def stream_arrays(
+    x: FloatArray, z: FloatArray, rows: int, strengths: FloatArray | None = None
+) -> dict[str, Any]:
+    """The streams of inputs, labels and strengths of perturbations, if there are any, under the
+    names the groups look them up by.
 
     They are padded to ``rows`` rows, because their length is part of the generated code.
     """
+    streams = {"input_stream": x, "label_stream": z}
+    if strengths is not None and strengths.size:
+        streams["strength_stream"] = strengths
     return {
-        "input_stream": TimedArray(_padded(x, rows), dt=ROW, name="input_stream"),
-        "label_stream": TimedArray(_padded(z, rows), dt=ROW, name="label_stream"),
+        name: TimedArray(_padded(values, rows), dt=ROW, name=name)
+        for name, values in streams.items()
     }
 
 

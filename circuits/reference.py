@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -14,8 +16,13 @@ from circuits.errors import ParameterError, shown, shown_path
 from circuits.lift import FloatArray, SphereLift
 from circuits.model import CircuitModel
 from circuits.parameters import CircuitParameters
+from circuits.perturbations import Perturbation
+from circuits.perturbing import Perturbed
 from circuits.rules import Rule
 from circuits.state import CircuitState, Task, relative_change, started
+
+NOTHING = rules.Start(0.0, 0.0, 0.0, 1.0, 0.0, 1.0)
+"""How a presentation starts that drives no tile."""
 
 
 class ReferenceCircuit(Circuit):
@@ -38,13 +45,21 @@ class ReferenceCircuit(Circuit):
         settling: Literal["dynamics", "exact"] = "dynamics",
         model: CircuitModel | None = None,
         tile_centers: ArrayLike | None = None,
+        perturbations: Iterable[Perturbation] = (),
     ) -> None:
         if settling not in ("dynamics", "exact"):
             raise ParameterError(f"settling must be 'dynamics' or 'exact', got {shown(settling)}")
-        super().__init__(parameters, lift, model=model, tile_centers=tile_centers)
+        super().__init__(
+            parameters,
+            lift,
+            model=model,
+            tile_centers=tile_centers,
+            perturbations=perturbations,
+        )
         self.model.require_numpy(parameters)
         if settling == "exact":
             self.model.require_closed_form()
+            self.perturbed.require_closed_form()
         self.settling = settling
         self.engine = "reference" if settling == "dynamics" else "exact"
 
@@ -65,7 +80,13 @@ class ReferenceCircuit(Circuit):
         kept = Kept(path)
         if model is None:
             model = kept.model
-        circuit = cls(kept.parameters, kept.lift, settling=settling, model=model)
+        circuit = cls(
+            kept.parameters,
+            kept.lift,
+            settling=settling,
+            model=model,
+            perturbations=kept.perturbations,
+        )
         if kept.values_set:
             raise ParameterError(
                 f"{shown_path(path)} has values that were set on a network "
@@ -83,21 +104,24 @@ class ReferenceCircuit(Circuit):
         # Diverging rates overflow; the caller finds and names them.
         with np.errstate(over="ignore", invalid="ignore"):
             for done, (x, z) in enumerate(zip(task.x, task.z, strict=True)):
-                if task.learn:
+                now = Moment(self.perturbed, task.strengths[done], task.first + done, state.learned)
+                if task.learn and not now.freezes("tiles"):
                     self.recruit(state, x)
                 a = rules.drive(state.W, state.b, x, self.alpha)
-                change, traces = self._settle(state, a, task.record)
-                h, y = state.h, self._answer(state, state.h, z)
+                change, traces = self._settle(state, a, task.record, now)
+                h, y = state.h, self._answer(state, state.h, z, now)
                 for name, value in (("h", h), ("u", state.u), ("y", y)):
                     store(name, value)
                 store("change", np.array(change))
                 if "y" in task.record:
                     # With w fixed through the presentation y follows from the trace of h.
-                    traces["y"] = np.array([self._answer(state, row, z) for row in traces["h"]])
+                    traces["y"] = np.array(
+                        [self._answer(state, row, z, now) for row in traces["h"]]
+                    )
                 for name in task.record:
                     store(f"{name}_trace", traces[name])
                 if task.learn:
-                    self._learn(state, x, y)
+                    self._learn(state, x, y, now)
                 if task.snapshots:
                     for name in ("W", "b", "w"):
                         store(f"{name}_snapshots", getattr(state, name))
@@ -105,36 +129,48 @@ class ReferenceCircuit(Circuit):
                 task.report(done + 1)
         return {name: np.array(values) for name, values in out.items()}
 
-    def _answer(self, state: CircuitState, h: FloatArray, z: FloatArray) -> FloatArray:
+    def _answer(self, state: CircuitState, h: FloatArray, z: FloatArray, now: Moment) -> FloatArray:
         p = self.parameters
         net = state.w @ h
         if p.readout_rule == "gated":
             net = rules.pooled(net, h)
-        y = _run(self.model.answer(p), net, z, np.array(p.mu_per_readout))
-        return rules.clamped(y, z) if p.clamp_labels else y
+        y = _run(self.model.answer(p), net, z + now.injected("y"), np.array(p.mu_per_readout))
+        y = rules.clamped(y, z) if p.clamp_labels else y
+        return np.clip(y + now.noise("y"), -1.0, 1.0) if self.perturbed.has_noise("y") else y
 
-    def _learn(self, state: CircuitState, x: FloatArray, y: FloatArray) -> None:
+    def _learn(self, state: CircuitState, x: FloatArray, y: FloatArray, now: Moment) -> None:
         """One presentation's learning, from the settled h: w, W and b together."""
         p, model = self.parameters, self.model
         state.learned += 1
-        if not model.learns:
-            return
-        rate = 1 / state.learned if p.readout_rate == "running_mean" else float(p.readout_rate)
-        h, eta = state.h, p.learning_rate
-        state.w = model.masked("classifier", _run(model.classify(p), state.w, y, h, rate))
-        state.W = model.masked("feedforward", _run(model.feedforward, state.W, h, x, eta))
-        state.b = _run(model.bias, state.b, h, self.alpha, eta)
+        if model.learns:
+            rate = 1 / state.learned if p.readout_rate == "running_mean" else float(p.readout_rate)
+            h, eta = state.h, p.learning_rate
+            if not now.freezes("w"):
+                state.w = _run(model.classify(p), state.w, y, h, rate)
+            if not now.freezes("W"):
+                state.W = _run(model.feedforward, state.W, h, x, eta)
+            if not now.freezes("b"):
+                state.b = _run(model.bias, state.b, h, self.alpha, eta)
+        # What is drawn for the synapses of idle tiles is not used.
+        for name, there in (("w", state.in_use), ("W", state.in_use[:, None]), ("b", state.in_use)):
+            if self.perturbed.has_noise(name):
+                setattr(state, name, getattr(state, name) + there * now.noise(name))
+        state.w = now.kept("classifier", model.masked("classifier", state.w))
+        state.W = now.kept("feedforward", model.masked("feedforward", state.W))
 
     def _settle(
-        self, state: CircuitState, a: FloatArray, record: tuple[str, ...]
+        self, state: CircuitState, a: FloatArray, record: tuple[str, ...], now: Moment
     ) -> tuple[float, dict[str, FloatArray]]:
         """Settle h, u and V on the drive a; return the last step's change and the traces."""
         p = self.parameters
         steps = p.steps_per_presentation
         if self.settling == "exact":
-            direction = rules.rest_direction(p.n_interneurons)
+            direction = self._direction(state)
+            begin = rules.start(a, self.floor, state.last_size, self.gain)
+            if begin.gain:
+                a = a + state.in_use * now.injected("h") / begin.gain
             state.h, state.u, state.V = rules.fixed_point(a, direction, self.floor)
-            state.last_size = rules.start(a, self.floor, state.last_size, self.gain).last
+            state.last_size = begin.last
             # The closed form has no path: a trace of it is its end at every step.
             return 0.0, {
                 name: np.repeat(getattr(state, name)[None], steps, axis=0)
@@ -145,15 +181,25 @@ class ReferenceCircuit(Circuit):
         begin = rules.start(a, self.floor, state.last_size, self.gain)
         state.last_size = begin.last
         h, u, _ = rules.rest(p.n_tiles, p.n_interneurons, self.gain)
+        if self.perturbations:
+            u = np.where(self.perturbed.gone("interneurons", state.learned), 0.0, u)
+        before_V = state.V
         state.h, state.u, V, on_their_way = started(self, state, begin, h, u)
+        V = self.perturbed.started_lateral(V, before_V, state.learned, now.strengths)
         state.V = self.model.masked("lateral", V)
         state.extra |= on_their_way
         path = []
         before = state.h, state.u
-        gamma = begin.gain * p.dt_ / p.tau_h_, p.dt_ / p.tau_u_, p.dt_ / p.tau_V_
-        for _ in range(steps):
+        gamma_h: Any = begin.gain * p.dt_ / p.tau_h_
+        if self.perturbed.has_unequal_gain:
+            gamma_h = gamma_h * self.perturbed.gain_factors()
+        gamma = gamma_h, p.dt_ / p.tau_u_, p.dt_ / p.tau_V_
+        gain = gamma_h * p.tau_h_ / p.dt_
+        now = replace(now, begin=begin, gain=gain, alive=u > 0)
+        perturbed = bool(self.perturbations)
+        for step in range(steps):
             before = state.h, state.u
-            self._step(state, a, gamma, line)
+            self._step(state, a, gamma, line, replace(now, step=step) if perturbed else now)
             if record:
                 path.append((state.h, state.u, state.V))
         traces = {
@@ -164,12 +210,22 @@ class ReferenceCircuit(Circuit):
         }
         return float(relative_change(before[0], state.h, before[1], state.u)), traces
 
+    def _direction(self, state: CircuitState) -> FloatArray:
+        """Unit vector along which u settles: that of rest, without interneurons that are gone."""
+        rest = rules.rest_direction(self.parameters.n_interneurons)
+        if not self.perturbations:
+            return rest
+        there = np.where(self.perturbed.gone("interneurons", state.learned), 0.0, rest)
+        direction: FloatArray = there / np.linalg.norm(there)
+        return direction
+
     def _step(
         self,
         state: CircuitState,
         a: FloatArray,
-        gamma: tuple[float, float, float],
+        gamma: tuple[Any, float, float],
         line: list[str],
+        now: Moment,
     ) -> None:
         """One step of the model, in the model's order (`CircuitModel.each_step`)."""
         model = self.model
@@ -179,17 +235,67 @@ class ReferenceCircuit(Circuit):
         inhibition, excitation = u_seen @ state.V, state.V @ h_seen
         for what in model.each_step:
             if what == "lateral":
-                V = _run(model.lateral, state.V, state.u, state.h, gamma_V)
-                state.V = model.masked("lateral", V)
+                if not now.freezes("V"):
+                    state.V = _run(model.lateral, state.V, state.u, state.h, gamma_V)
+                if self.perturbed.has_noise("V"):
+                    there = now.alive[:, None] & state.in_use
+                    noise = there * now.begin.scale * now.noise("V")
+                    state.V = np.maximum(state.V + noise, 0.0)
+                state.V = now.kept("lateral", model.masked("lateral", state.V))
             elif what == "rates":
                 if line:
                     moved = [state.h, state.u, *(state.extra[name] for name in line[:-2])]
                     state.extra |= dict(zip(line, moved, strict=True))
+                if self.perturbations and now.begin.gain > 0:
+                    inhibition = inhibition - state.in_use * now.injected("h") / now.gain
+                if self.perturbations:
+                    excitation = excitation + now.alive * now.begin.scale * now.injected("u")
                 state.h = _run(model.excitatory, state.h, a, inhibition, gamma_h)
                 state.u = _run(model.inhibitory, state.u, excitation, gamma_u)
+                if self.perturbed.has_noise("h"):
+                    noise = now.begin.covered * state.in_use * now.noise("h")
+                    state.h = np.maximum(state.h + noise, 0.0)
+                if self.perturbed.has_noise("u"):
+                    noise = now.alive * now.begin.scale * now.noise("u")
+                    state.u = np.maximum(state.u + noise, 0.0)
 
 
 def _run(rule: Rule, *values: Any) -> FloatArray:
     """What a rule's NumPy function gives; `CircuitModel.require_numpy` saw that it has one."""
     assert rule.numpy is not None
     return np.asarray(rule.numpy(*values), dtype=float)
+
+
+@dataclass(frozen=True)
+class Moment:
+    """What perturbations do at a step of a presentation."""
+
+    perturbed: Perturbed
+    strengths: FloatArray
+    number: int
+    """Of the presentation, for what is drawn at random."""
+    learned: int
+    """Presentations learned from, which says what is gone."""
+    step: int = 0
+    begin: rules.Start = NOTHING
+    gain: Any = 0.0
+    """What the net input of every tile is multiplied by."""
+    alive: Any = True
+    """Which interneurons there are."""
+
+    def injected(self, into: str) -> Any:
+        """Current into h, u or y."""
+        return self.perturbed.injected(into, self.strengths, self.step)
+
+    def noise(self, on: str) -> Any:
+        """What noise adds; rates and V have it at every step, counted from 1, as on Brian2."""
+        step = self.step + 1 if on in ("h", "u", "V") else 0
+        return self.perturbed.noise(on, self.strengths, self.number, step)
+
+    def freezes(self, what: str) -> bool:
+        """Whether the plasticity of something stands still."""
+        return self.perturbed.freezes(what, self.strengths)
+
+    def kept(self, synapses: str, weights: FloatArray) -> FloatArray:
+        """Weights with those of cut synapses at zero."""
+        return self.perturbed.kept(synapses, weights, self.learned)

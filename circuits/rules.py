@@ -245,16 +245,22 @@ def answers(
 
 
 def recruits(
-    answering: NDArray[np.bool_], in_use: NDArray[np.bool_], b: FloatArray, recycle: bool
+    answering: NDArray[np.bool_],
+    in_use: NDArray[np.bool_],
+    b: FloatArray,
+    recycle: bool,
+    gone: NDArray[np.bool_] | None = None,
 ) -> int | None:
     """The tile that a point recruits: none where some tile answers, else the next idle one, or,
-    where none is idle and ``recycle`` says so, the one with the smallest b."""
+    where none is idle and ``recycle`` says so, the one with the smallest b. Those that are
+    ``gone`` are not there."""
     if answering.any():
         return None
-    used = int(in_use.sum())
-    if used < len(in_use):
-        return used
-    return int(np.argmin(b)) if recycle else None
+    there = np.ones(len(b), bool) if gone is None else ~gone
+    idle = np.flatnonzero(there & ~in_use)
+    if idle.size:
+        return int(idle[0])
+    return int(np.argmin(np.where(there, b, np.inf))) if recycle else None
 
 
 # The same in Brian2. Tiles are numbered in the order in which they are recruited, and what a sum
@@ -265,6 +271,13 @@ CHOOSE = "joins = recruiting*(restart + carry)*int(answering == 0)*int(i == used
 CHOOSE_LEAST = (
     "joins = recruiting*(restart + carry)*int(answering == 0)"
     "*(int(i == used) + int(used >= N)*int(rank == 0))"
+)
+# Where tiles may be gone: their turn counts those that are there, and is -1 for one that is gone.
+RANK_THERE = f"int(perturbed_turn_pre >= 0)*({RANK})"
+CHOOSE_THERE = CHOOSE.replace("int(i == used)", "int(perturbed_turn == used)")
+CHOOSE_LEAST_THERE = (
+    "joins = recruiting*(restart + carry)*int(answering == 0)*int(perturbed_turn >= 0)"
+    "*(int(perturbed_turn == used) + int(used >= perturbed_there)*int(rank == 0))"
 )
 TAKE = """
 recruited = recruited + joins*(presentation + first_presentation - recruited)

@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from circuits.base import Circuit
 
 
+GONE = -2
+"""What `CircuitState.recruited` says of a tile that a lesion has removed."""
+
+
 @dataclasses.dataclass
 class CircuitState:
     """All that changes while a circuit runs."""
@@ -29,7 +33,8 @@ class CircuitState:
     u: FloatArray
     V: FloatArray
     recruited: NDArray[np.int64]
-    """The presentation that started each tile, counted from the circuit's first; -1 while idle."""
+    """The presentation that started each tile, counted from the circuit's first; -1 while idle, -2
+    for one that a lesion has removed."""
     last_size: float = 1.0
     """The drive |[a]_+| of the last point that a tile answered: under gain control u and V that
     carry over are scaled from it to the next. A circuit at rest has |u| = 1."""
@@ -42,7 +47,7 @@ class CircuitState:
 
     @property
     def in_use(self) -> NDArray[np.bool_]:
-        """Which tiles are in use: the others are idle, and look nowhere."""
+        """Which tiles are in use: the others are idle or gone, and look nowhere."""
         return np.asarray(self.recruited) >= 0
 
     def copy(self) -> CircuitState:
@@ -86,15 +91,16 @@ def checked_state(circuit: Circuit, state: Any) -> CircuitState:
 
 
 def _checked_recruited(values: Any, n_tiles: int) -> NDArray[np.int64]:
-    """When tiles were recruited. They are in the order of their numbers, idle ones last."""
+    """When tiles were recruited. They are in the order of their numbers, idle ones last; gone ones
+    are anywhere."""
     found = as_floats(values, "the state's recruited")
-    whole = np.isfinite(found) & (found == np.floor(found)) & (found >= -1)
+    whole = np.isfinite(found) & (found == np.floor(found)) & (found >= GONE)
     if found.shape != (n_tiles,) or not whole.all():
         raise InputError(
-            f"the state's recruited must hold n_tiles={n_tiles} presentations, or -1 for an idle "
-            f"tile, got {shown(values)}"
+            f"the state's recruited must hold n_tiles={n_tiles} presentations, -1 for an idle "
+            f"tile, or {GONE} for one that is gone, got {shown(values)}"
         )
-    if (np.diff((found >= 0).astype(int)) > 0).any():
+    if (np.diff((found[found > GONE] >= 0).astype(int)) > 0).any():
         raise InputError("the state's recruited must have its idle tiles (-1) last")
     return found.astype(np.int64)
 
@@ -110,6 +116,10 @@ class Task:
     snapshots: bool
     report: Callable[[int], None]
     """Called with the presentations of this chunk that are done."""
+    first: int = 0
+    """Number of the first of them in the circuit's life: what is perturbed depends on it."""
+    strengths: FloatArray = dataclasses.field(default_factory=lambda: np.zeros((1, 0)))
+    """(presentation, perturbation): how strong each perturbation is."""
 
 
 def started(

@@ -148,7 +148,8 @@ class LiveNetwork:
         """What the engines set at the start of a stream, for one that shows nothing."""
         circuit = self.circuit
         x, z = np.zeros((1, circuit.lift.n_inputs)), np.zeros((1, circuit.parameters.n_readouts))
-        idle = Task(x, z, True, (), False, lambda done: None)
+        strengths = np.zeros((1, len(circuit.perturbed.timed)))
+        idle = Task(x, z, True, (), False, lambda done: None, strengths=strengths)
         return self.wiring.initial_values(circuit, state, idle, self.engine.values_set)
 
     def _managed(self, state: CircuitState) -> list[str]:

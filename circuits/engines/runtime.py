@@ -44,7 +44,7 @@ class RuntimeEngine(Engine):
             network.t_ = (state.shown * circuit.n_steps + 1) * circuit.dt_
             wiring.follow_readout(network, "y" in task.record)
             live.write(self.values(state, task))
-            streams = stream_arrays(task.x, task.z, CHUNK)
+            streams = stream_arrays(task.x, task.z, CHUNK, task.strengths)
             for group in ("inputs", "readout"):
                 network[group].namespace.update(streams)
             watching = wiring.monitors(network, task.record, task.snapshots)

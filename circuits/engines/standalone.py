@@ -106,6 +106,8 @@ class StandaloneEngine(Engine):
             schedule = [first, len(task.x), n_steps, repr(circuit.dt_)]
             values["input_stream.values"] = _padded(task.x)
             values["label_stream.values"] = _padded(task.z)
+            if task.strengths.size:
+                values["strength_stream.values"] = _padded(task.strengths)
             spikes = self.live.spikes if self.has_network else {}
             given = _written(values, spikes, interface, folder)
             _launch(build, folder, [*map(str, schedule), str(seed), *given], task)

@@ -82,9 +82,12 @@ def initial_values(
     h, u, _ = rules.rest(p.n_tiles, p.n_interneurons, circuit.gain)
     rest_h = float(values_set.get("excitatory.h_rest", h)[0])
     rest_u = values_set.get("inhibitory.u_rest", u)
+    rest_u = np.where(circuit.perturbed.gone("interneurons", state.learned), 0.0, rest_u)
     a = rules.drive(state.W, state.b, task.x[0], circuit.alpha)
     begin = rules.start(a, circuit.floor, state.last_size, circuit.gain)
+    before = state.V
     h, u, V, line = started(circuit, state, begin, np.full(p.n_tiles, rest_h), rest_u)
+    V = circuit.perturbed.started_lateral(V, before, state.learned, task.strengths[0])
     state.extra |= line
     eta = p.learning_rate if task.learn else 0.0
     running = p.readout_rate == "running_mean"
@@ -110,7 +113,12 @@ def initial_values(
             "eta": eta,
             "tau_h": p.tau_h_,
         },
-        "inhibitory": {"u": u, "u_rest": rest_u, "tau_u": p.tau_u_},
+        "inhibitory": {
+            "u": u,
+            "u_rest": rest_u,
+            "u_start": begin.scale * rest_u,
+            "tau_u": p.tau_u_,
+        },
         "gain_control": gain_values(circuit, state, task, begin),
         "lateral": {"V": model.packed("lateral", V), "tau_V": p.tau_V_},
         "feedforward": {"W": model.packed("feedforward", state.W)},
@@ -122,6 +130,11 @@ def initial_values(
             "constant_rate": 0.0 if running or not task.learn else float(p.readout_rate),
         },
     }
+    for group, named in circuit.perturbed.values(state, task, V).items():
+        values[group] |= {
+            name: model.packed(group, value) if np.ndim(value) == 2 else value
+            for name, value in named.items()
+        }
     set_own(values, {**state.extra, **values_set}, task)
     return values
 

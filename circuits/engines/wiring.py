@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from circuits.engines import streams
 from circuits.lift import FloatArray
+from circuits.perturbing import is_perturbed
 from circuits.state import CircuitState, Task
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ class Wiring:
     }
     """Variables that the circuit works with outside of the network as well, and the parameters
     they come from."""
-    sources: tuple[str, ...] = ("network.py", "rules.py")
+    sources: tuple[str, ...] = ("network.py", "rules.py", "perturbing.py", "gaussian.py")
     """Files of `circuits` that shape the programs, besides those of the engines."""
 
     @property
@@ -41,7 +42,8 @@ class Wiring:
 
     def computed_by(self, name: str) -> tuple[str, ...]:
         """What the object of "object.variable" computes by itself."""
-        return self.computed.get(name.partition(".")[0], ())
+        group, _, variable = name.partition(".")
+        return (*self.computed.get(group, ()), *([variable] if is_perturbed(variable) else []))
 
     def build(self, circuit: ManifoldCircuit, chunk: int) -> Network:
         """The network, for streams of up to ``chunk`` points."""
@@ -111,6 +113,7 @@ class Wiring:
             "model": described | {"readout": model.answer(p).brian2},
             "readout": [p.readout_rule, p.clamp_labels],
             "recycle": p.recycle,
+            "perturbed": circuit.perturbed.shape(),
         }
 
     def title(self, circuit: ManifoldCircuit) -> str:
@@ -123,5 +126,6 @@ class Wiring:
         title += ", gated" if p.readout_rule == "gated" else ""
         title += ", clamped" if p.clamp_labels else ""
         title += ", recycled" if p.recycle else ""
+        title += ", perturbed" if circuit.perturbations else ""
         changes = circuit.model.changes()
         return title + (f", own {' '.join(changes)}" if changes else "")

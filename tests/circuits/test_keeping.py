@@ -275,7 +275,7 @@ def test_what_is_no_circuit_is_refused(tmp_path):
         ReferenceCircuit.load(tmp_path / "nowhere")
     whole = results.load(circuit.save(path))
     results.save(whole.assign_attrs(format_version=99), path)
-    with pytest.raises(FileError, match=r"is of format 99, and .* up to 1: use a later one"):
+    with pytest.raises(FileError, match=r"is of format 99, and .* up to 2: use a later one"):
         ReferenceCircuit.load(path)
     model = json.loads(whole.attrs["model"])
     for change in (

@@ -7,7 +7,7 @@ const int32_t _postsynaptic_idx = _row;
 const size_t _idx = (size_t)_row*{{owner.source.N}} + _column;
 const size_t _vectorisation_idx = _idx;
 const int32_t _presynaptic_idx = _column;
-{% for line in lines if '__synaptic_pre[' not in line and '__synaptic_post[' not in line %}
+{% for line in lines if 'synaptic_idx = ' not in line %}
 {{line}}
 {% endfor %}
 {% endmacro %}
