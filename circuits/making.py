@@ -51,7 +51,7 @@ def make_circuit(
     perturbations = checked_perturbations(perturbations)
     if spiking is not None and perturbations:
         raise InputError(
-            f"a spiking circuit takes no perturbations such as {perturbations[0]}: they act on "
+            f"a spiking circuit takes no perturbations such as {shown(perturbations[0])}: they act on "
             "rates"
         )
     if spiking is not None:

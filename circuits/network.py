@@ -493,6 +493,7 @@ class _Builder:
         """What perturbations do, each at its place: one code for each object and place."""
         each_step = self.model.each_step.index
         places = {
+            perturbing.BEFORE_STEP: ("groups", -1, self.step),
             perturbing.BEFORE_RATES: ("groups", each_step("rates") * 2 - 1, self.step),
             perturbing.AFTER_RATES: ("groups", each_step("rates") * 2 + 1, self.step),
             perturbing.AFTER_LATERAL: ("groups", each_step("lateral") * 2 + 1, self.step),

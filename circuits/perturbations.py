@@ -292,9 +292,10 @@ def _class_of(kind: Any) -> type[Perturbation]:
 
 def _value(text: str) -> Any:
     """A number, a word, or several with a + between them; 1e+3 is one number."""
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        pass
+    for read in (json.loads, float):  # the first tells whole numbers, the second reads .5
+        try:
+            return read(text)
+        except (ValueError, RecursionError):
+            continue
     parts = text.split("+")
     return [_value(part.strip()) for part in parts] if len(parts) > 1 else text

@@ -45,11 +45,12 @@ HOMES = {"h": "excitatory", "u": "inhibitory", "y": "readout", "b": "excitatory"
 CELLS = ("inputs", "excitatory", "inhibitory", "readout")
 """Groups of cells that perturbations act on, or come from."""
 
-BEFORE_RATES, AFTER_RATES, AFTER_LATERAL = "before_rates", "after_rates", "after_lateral"
+BEFORE_STEP, AFTER_LATERAL = "before_step", "after_lateral"
+BEFORE_RATES, AFTER_RATES = "before_rates", "after_rates"
 BEFORE_LEARNING, AFTER_LEARNING = "before_learning", "after_learning"
 BEFORE_RESTART, AFTER_RESTART = "before_restart", "after_restart"
 AFTER_CHOICE = "after_choice"
-"""Places in the schedule where perturbations act; the first three are on every step."""
+"""Places in the schedule where perturbations act; the first four are on every step."""
 
 # Where the strength and the seed of a perturbation are found: on a cell itself, or from a synapse
 # on the cell it belongs to as far as tiles go.
@@ -181,7 +182,7 @@ class Perturbed:
         refused += self._of(UnequalGain)
         if refused:
             raise ParameterError(
-                f"the closed form holds for rates that settle undisturbed, not with {refused[0]}: "
+                f"the closed form holds for rates that settle undisturbed, not with {shown(refused[0])}: "
                 "use settling='dynamics', or another engine"
             )
 
@@ -468,11 +469,10 @@ def _freezing(i: int, freeze: Freeze) -> list[Code]:
         home = HOMES[name]
         held = f"perturbed_{i}{_SIDE.get(home, '')}"
         hold = f"{name} = (1 - {held})*{name} + {held}*perturbed_kept_{name}_{i}"
-        keep, *places = {
-            "V": (BEFORE_RESTART, AFTER_LATERAL, AFTER_RESTART),
-        }.get(name, (BEFORE_LEARNING, AFTER_LEARNING))
-        found.append(Code(home, keep, f"perturbed_kept_{name}_{i} = {name}"))
-        found += [Code(home, place, hold) for place in places]
+        places = {"V": ((BEFORE_STEP, AFTER_LATERAL), (BEFORE_RESTART, AFTER_RESTART))}
+        for before, after in places.get(name, ((BEFORE_LEARNING, AFTER_LEARNING),)):
+            found.append(Code(home, before, f"perturbed_kept_{name}_{i} = {name}"))
+            found.append(Code(home, after, hold))
     return found
 
 
@@ -488,6 +488,6 @@ def delayed(model: CircuitModel, perturbations: tuple[Perturbation, ...]) -> Cir
         return model
     if model.delay != CircuitModel().delay:
         raise ParameterError(
-            f"the model has a delay of {model.delay}, and {delays[0]} is another: leave one out"
+            f"the model has a delay of {model.delay}, and {shown(delays[0])} is another: leave one out"
         )
     return dataclasses.replace(model, delay=format_seconds(delays[0].time_))

@@ -35,6 +35,13 @@ Changes = Annotated[
     list[str] | None,
     typer.Option("--set", help="key=value for any parameter of the circuit or the experiment."),
 ]
+Perturb = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="kind:key=value,key=value with lesion, current, noise, freeze, delay or gain as kind; "
+        "what is done to the circuit. May be given again."
+    ),
+]
 Quick = Annotated[bool, typer.Option(help="Reduced size: a minute for everything.")]
 Out = Annotated[Path, typer.Option(help="Folder for results and figures.")]
 Data = Annotated[
@@ -147,6 +154,7 @@ def run(
     seed: FirstSeed = 0,
     repeats: Annotated[int | None, typer.Option(help="How many seeds.", min=1)] = None,
     changes: Changes = None,
+    perturb: Perturb = None,
     jobs: Jobs = 1,
     scheduler: Scheduler = None,
     out: Out = Path("results"),
@@ -168,6 +176,8 @@ def run(
 
     Example: manifold-circuit run two-moons --repeats 5 --set mu=100 --set tau_h='10 ms' --jobs 2
 
+    Example: manifold-circuit run two-moons --perturb lesion:tiles=0.5,at=1000 --out results/lesion
+
     Example: manifold-circuit run --from results/two-moons/seed-00000.nc --out results/again
 
     Example: manifold-circuit run --data points.csv --set n_tiles=100 --set mu=10
@@ -180,6 +190,9 @@ def run(
         raise InputError(
             "name an experiment ('manifold-circuit list' shows them), or give --from or --data"
         )
+    from circuits.perturbations import parse_perturbation
+
+    done = [parse_perturbation(text) for text in perturb or []]
     if data is not None:
         from simulations import own_data, sweep
 
@@ -190,14 +203,14 @@ def run(
         stream = own_data.prepare(
             data, sweep.parse_changes(changes or []), label_column, class_column
         )
-        own_data.run_file(data, stream, engine, out, firing, seed)
+        own_data.run_file(data, stream, engine, out, firing, seed, done)
         return
     _refuse(
         *(context, "label_column class_column spiking neuron cells spiking_changes"),
         "without --data",
     )
     if source is not None:
-        _refuse(context, "engine seed repeats changes jobs scheduler quick", "with --from")
+        _refuse(context, "engine seed repeats changes perturb jobs scheduler quick", "with --from")
         _run_again(source, out)
         return
     if scheduler is not None:
@@ -207,7 +220,7 @@ def run(
 
     assert experiment is not None
     chosen = get_experiment(experiment)
-    config = chosen.config(engine, sweep.parse_changes(changes or []), quick)
+    config = chosen.config(engine, sweep.parse_changes(changes or []), quick, done)
     count = repeats or (chosen.quick_repeats if quick else chosen.repeats)
     _, claims = sweep.run_experiment(config, chosen.seeds(count, seed), out, jobs, scheduler)
     print("\n".join(claim.line() for claim in claims))

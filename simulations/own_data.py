@@ -7,6 +7,7 @@ import json
 import math
 import os
 import sys
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from circuits.lift import FloatArray, SphereLift, as_labels
 from circuits.making import make_circuit
 from circuits.measures import accuracy
 from circuits.parameters import CircuitParameters
+from circuits.perturbations import Perturbation
 from circuits.spiking.parameters import SpikingParameters
 from simulations.experiments import EXPERIMENTS
 from simulations.own_files import load_points
@@ -109,10 +111,16 @@ def run_file(
     out: Path,
     spiking: SpikingParameters | None = None,
     seed: int = 0,
+    perturbations: Iterable[Perturbation] = (),
 ) -> None:
     """Present the stream to a circuit, or to its spiking twin with a seed; save the result, and
     print what happened."""
-    circuit = make_circuit(engine, stream.parameters, stream.lift, spiking=spiking, seed=seed)
+    circuit = make_circuit(
+        *(engine, stream.parameters, stream.lift),
+        spiking=spiking,
+        seed=seed,
+        perturbations=perturbations,
+    )
     files.require_folder(out)
     target = target_for(path, out)
     every = snapshot_interval(stream)

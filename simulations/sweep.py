@@ -28,6 +28,7 @@ from circuits import CircuitParameters, files, results
 from circuits.dataset import versions
 from circuits.errors import CircuitError, InputError, LostLabelWarning, UnsettledWarning, shown
 from circuits.making import check_engine
+from circuits.perturbations import perturbation_from
 from simulations.changes import parse_changes as parse_changes
 from simulations.experiments import EXPERIMENTS, get_experiment
 from simulations.experiments.claim import Claim, to_json
@@ -60,8 +61,9 @@ class Job:
 def config_from(values: Any) -> Config[Any]:
     """A configuration from its plain values, which may come from a file of any content."""
     wanted = {"experiment": str, "engine": str, "parameters": dict, "settings": dict}
-    if not (isinstance(values, dict) and values.keys() == wanted.keys()) or not all(
-        isinstance(values[name], kind) for name, kind in wanted.items()
+    known = {**wanted, "perturbations": list}
+    if not (isinstance(values, dict) and wanted.keys() <= values.keys() <= known.keys()) or not all(
+        isinstance(value, known[name]) for name, value in values.items()
     ):
         raise InputError(f"its config must hold {', '.join(wanted)}, and does not")
     experiment = get_experiment(values["experiment"])
@@ -70,6 +72,7 @@ def config_from(values: Any) -> Config[Any]:
         check_engine(values["engine"]),
         CircuitParameters(**values["parameters"]),
         experiment.settings(values["settings"]),
+        tuple(perturbation_from(one) for one in values.get("perturbations", [])),
     )
 
 

@@ -141,8 +141,13 @@ class LiveNetwork:
             for name in computed:
                 values[group].pop(name, None)
         self.write(values)
-        computed_by = self.wiring.computed_by
-        self._remember(name for name in managed if name.split(".")[1] not in computed_by(name))
+        computed = self.wiring.computed
+        self._remember(
+            name
+            for name in managed
+            for group, _, variable in [name.partition(".")]
+            if variable not in computed.get(group, ())
+        )
 
     def _idle_values(self, state: CircuitState) -> dict[str, dict[str, Any]]:
         """What the engines set at the start of a stream, for one that shows nothing."""

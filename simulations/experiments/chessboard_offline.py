@@ -112,7 +112,7 @@ class ChessboardOffline(base.Experiment[Settings]):
         labels = np.where(mask, classes, 0)
         many, mu, shape = for_every_value(labels.T, settings.mu_grid)
         parameters = config.parameters.replace(n_readouts=mu.size, mu=mu)
-        circuit = base.make_circuit(config.engine, parameters, self.lift)
+        circuit = config.circuit(parameters, self.lift)
         times, runs, start = settings.times(), [], 0
         found: dict[str, list[FloatArray]] = {name: [] for name in GRIDS}
         for time in times:

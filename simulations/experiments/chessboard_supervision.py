@@ -91,7 +91,7 @@ class ChessboardSupervision(base.Experiment[Settings]):
         labels = classes.T[:, :, None] * masks.T[:, None, :]
         many, mu, shape = for_every_value(labels, settings.mu_grid)
         parameters = config.parameters.replace(n_readouts=mu.size, mu=mu)
-        run = base.make_circuit(config.engine, parameters, self.lift).run(points, many)
+        run = config.circuit(parameters, self.lift).run(points, many)
         y = run["y"].to_numpy().reshape(len(points), *shape)
         report("baselines")
         h = run["h"].to_numpy()

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import warnings
+from collections.abc import Iterable
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -16,6 +17,7 @@ from circuits import CircuitParameters, SphereLift, selection
 from circuits.errors import ParameterError
 from circuits.lift import FloatArray
 from circuits.measures import tile_centers
+from circuits.perturbations import Perturbation
 from simulations.baselines import OnlineLogistic
 from simulations.datasets import HANDWRITTEN, Classes, handwritten
 from simulations.experiments import evidence
@@ -127,10 +129,15 @@ class Digits(base.Experiment[Settings]):
     taken: ClassVar = {"n_readouts": "label_counts", "readout_rule": "paper_mu"}
 
     def config(
-        self, engine: str, changes: dict[str, Any], quick: bool = False
+        self,
+        engine: str,
+        changes: dict[str, Any],
+        quick: bool = False,
+        perturbations: Iterable[Perturbation] = (),
     ) -> base.Config[Settings]:
         """As for every experiment, but what is not changed depends on the images; see `OWN`."""
-        return super().config(engine, OWN.get(str(changes.get("images")), {}) | changes, quick)
+        changes = OWN.get(str(changes.get("images")), {}) | changes
+        return super().config(engine, changes, quick, perturbations)
 
     def simulate(self, config: base.Config[Settings], seed: int, report: base.Report) -> xr.Dataset:
         """Either rule has the same tiles; the class with the largest w_c.h is the answer."""
@@ -143,7 +150,7 @@ class Digits(base.Experiment[Settings]):
         runs: dict[str, list[xr.Dataset]] = {}
         for rule, own in (("paper", p.replace(**paper)), ("gated", p)):
             report(f"{rule} rule")
-            circuit = base.make_circuit(config.engine, own, lift)
+            circuit = config.circuit(own, lift)
             runs[rule] = [circuit.run(points, z) for _ in range(settings.passes)]
         h = circuit.respond(points)
         w = {rule: by_class(found[-1]["w"].to_numpy()) for rule, found in runs.items()}

@@ -22,10 +22,12 @@ from pydantic import (
 )
 
 from circuits import CircuitParameters, SphereLift
+from circuits.base import Circuit
 from circuits.errors import InputError, ParameterError, shown
 from circuits.lift import FloatArray
 from circuits.making import check_engine
 from circuits.making import make_circuit as make_circuit
+from circuits.perturbations import Perturbation, checked_perturbations
 from circuits.selection import SELECTION_SEED, reported
 from simulations.experiments.claim import Claim as Claim
 from simulations.experiments.evidence import Evidence
@@ -86,14 +88,21 @@ class Config(Generic[OwnSettings]):
     engine: str
     parameters: CircuitParameters
     settings: OwnSettings
+    perturbations: tuple[Perturbation, ...] = ()
+
+    def circuit(self, parameters: CircuitParameters, lift: SphereLift) -> Circuit:
+        """A circuit on the configured engine, with what is done to it."""
+        return make_circuit(self.engine, parameters, lift, perturbations=self.perturbations)
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values, as stored in results."""
+        perturbations = [one.as_dict() for one in self.perturbations]
         return {
             "experiment": self.experiment,
             "engine": self.engine,
             "parameters": self.parameters.as_dict(),
             "settings": self.settings.model_dump(mode="json"),
+            **({"perturbations": perturbations} if perturbations else {}),
         }
 
     def fingerprint(self) -> str:
@@ -117,15 +126,29 @@ class Experiment(ABC, Generic[OwnSettings]):
     """Settings that say how large a repeat is; see `decide`."""
     quick: ClassVar[dict[str, Any]] = {}
     quick_repeats: ClassVar[int] = 2
+    perturbable: ClassVar[bool] = True
+    """Whether perturbations can be given: they are done to the circuits of the configured engine,
+    not to solvers beside them."""
 
     def __init__(self, name: str) -> None:
         self.name = name
 
     def config(
-        self, engine: str, changes: dict[str, Any], quick: bool = False
+        self,
+        engine: str,
+        changes: dict[str, Any],
+        quick: bool = False,
+        perturbations: Iterable[Perturbation] = (),
     ) -> Config[OwnSettings]:
-        """The experiment's configuration with some values changed, by name."""
+        """The experiment's configuration with some values changed, by name, and what is done to
+        its circuits."""
         check_engine(engine)
+        done = checked_perturbations(perturbations)
+        if done and not self.perturbable:
+            raise ParameterError(
+                f"{self.name} takes no perturbations such as {shown(done[0])}: its circuits are held "
+                "against solvers that know of none"
+            )
         changes = ({**self.quick} if quick else {}) | changes
         own = {key: changes.pop(key) for key in list(changes) if key in self._setting_names()}
         for key in changes:
@@ -140,7 +163,7 @@ class Experiment(ABC, Generic[OwnSettings]):
                 f"{self.name} has no parameter {shown(unknown[0])}: it has {', '.join(known)}"
             )
         settings = self.settings(own)
-        return Config(self.name, engine, self.parameters.replace(**changes), settings)
+        return Config(self.name, engine, self.parameters.replace(**changes), settings, done)
 
     def settings(self, values: dict[str, Any]) -> OwnSettings:
         """The experiment's settings with some values changed, checked."""

@@ -96,7 +96,7 @@ class LabelChange(base.Experiment[Settings]):
         for rule, rate in zip(RULES, ("running_mean", settings.constant_rate), strict=True):
             report(rule)
             p = config.parameters.replace(n_readouts=mu.size, mu=mu, readout_rate=rate)
-            runs.append(base.make_circuit(config.engine, p, self.lift).run(points, many))
+            runs.append(config.circuit(p, self.lift).run(points, many))
             y = runs[-1]["y"].to_numpy().reshape(len(points), *shape)
             errors[rule] = windowed(y, classes, mask, settings.window)
         return xr.Dataset(

@@ -5,12 +5,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import xarray as xr
 from pydantic import Field, field_validator
 
+from circuits.base import Circuit
 from circuits.lift import FloatArray, SphereLift
 from circuits.measures import diffusion_slopes
 from circuits.parameters import CircuitParameters
@@ -139,11 +141,11 @@ class LabelDiffusion(base.Experiment[Settings]):
         settings, p = config.settings, config.parameters
         rng = np.random.default_rng(seed)
         points, classes = two_moons(settings.n_tiling, settings.noise, rng)
-        tiling = base.make_circuit(config.engine, p, self.lift)
+        tiling = config.circuit(p, self.lift)
         runs = [tiling.run(points)]
         # They stay: nor may a point recruit another one.
         fixed = p.replace(learning_rate=0.0, tiles="first", recycle=False)
-        circuit = base.make_circuit(config.engine, fixed, self.lift)
+        circuit = config.circuit(fixed, self.lift)
         circuit.state = tiling.state
         h = circuit.respond(points)
         pair = [int(np.flatnonzero(classes == label)[0]) for label in (-1, 1)]
@@ -155,9 +157,7 @@ class LabelDiffusion(base.Experiment[Settings]):
                 runs.append(circuit.run(silent))
                 largest = max(largest, float(np.abs(runs[-1]["y"].to_numpy()).max()))
                 shown = moment
-            probe = base.make_circuit(
-                config.engine, fixed.replace(readout_rate=PROBE_RATE), self.lift
-            )
+            probe = config.circuit(fixed.replace(readout_rate=PROBE_RATE), self.lift)
             probe.state = circuit.state
             w = probe.state.w[0]
             fresh, _ = two_moons(settings.n_probe, settings.noise, rng)
@@ -204,7 +204,7 @@ class LabelDiffusion(base.Experiment[Settings]):
             rows.append(_compared(data, stream, settings.mu_grid))
             if name == "moons":
                 counted = answered_silently(stream[2])
-                runs = [_answered(config.engine, data, stream, kind) for kind in KINDS]
+                runs = [_answered(config.circuit, data, stream, kind) for kind in KINDS]
                 own = np.stack([run["y"].to_numpy() for run in runs])
         along = {"same_sign": (), "same_gain": (), "difference": (), "error": ("readout_kind",)}
         return {
@@ -333,13 +333,17 @@ def _regression(predicted: FloatArray, measured: FloatArray) -> tuple[float, flo
 
 
 def _answered(
-    engine: str, data: Data, stream: Stream, kind: str, mu: tuple[float, ...] = ()
+    make: Callable[[CircuitParameters, SphereLift], Circuit],
+    data: Data,
+    stream: Stream,
+    kind: str,
+    mu: tuple[float, ...] = (),
 ) -> xr.Dataset:
-    """A stream presented to a readout for each gain, the one used first."""
+    """A stream presented to a circuit with a readout for each gain, the one used first."""
     gains = (data.mu, *mu)
     points, _, labels = stream
     p = data.parameters.replace(readout=kind, n_readouts=len(gains), mu=gains)
-    circuit = base.make_circuit(engine, p, data.lift)
+    circuit = make(p, data.lift)
     return circuit.run(points, np.repeat(labels[:, None], len(gains), axis=1))
 
 
@@ -353,7 +357,8 @@ def _compared(data: Data, stream: Stream, grid: tuple[float, ...]) -> dict[str, 
     """What the exact solver's answers with clip and tanh have in common at every gain."""
     _, classes, labels = stream
     counted = answered_silently(labels)
-    runs = [_answered("exact", data, stream, kind, grid) for kind in KINDS]
+    exact = partial(base.make_circuit, "exact")
+    runs = [_answered(exact, data, stream, kind, grid) for kind in KINDS]
     clip, tanh = (run["y"].to_numpy() for run in runs)
     errors = [base.error_rate(y[counted], classes[counted][:, None]) for y in (clip, tanh)]
     h = runs[0]["h"].to_numpy()

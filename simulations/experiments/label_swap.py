@@ -124,7 +124,7 @@ class LabelSwap(base.Experiment[Settings]):
             p = config.parameters.replace(
                 n_readouts=mu.size, mu=tuple(map(float, mu)), **_rule(rule, settings)
             )
-            runs.append(base.make_circuit(config.engine, p, self.lift).run(points, many))
+            runs.append(config.circuit(p, self.lift).run(points, many))
             y = runs[-1]["y"].to_numpy().reshape(len(points), *shape)
             silent = chance[:, None] >= np.array(shares)
             errors = by_part(y[:, :-1], classes, silent, settings)

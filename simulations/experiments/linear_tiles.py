@@ -102,7 +102,7 @@ class LinearTiles(base.Experiment[Settings]):
         points, _, classes = roll_with_boards(settings.n_points, settings.boards, rng)
         test, unrolled, test_classes = roll_with_boards(settings.n_test, settings.boards, rng)
         every = np.concatenate([points, test])
-        circuit = base.make_circuit(config.engine, p, self.lift)
+        circuit = config.circuit(p, self.lift)
         run = circuit.run(points)
         placed = base.make_circuit("exact", p.replace(learning_rate=0.0), self.lift)
         placed.run(points)

@@ -327,7 +327,7 @@ def circuit_for(config: base.Config[Settings], rule: str, **changes: Any) -> Any
         "gated": {"readout_rate": settings.gated_rate, "mu": settings.gated_mu},
     }[rule]
     p = config.parameters.replace(readout_rule=rule, **own, **{"recycle": True, **changes})
-    return base.make_circuit(config.engine, p, DRIFT_LIFT)
+    return config.circuit(p, DRIFT_LIFT)
 
 
 def followed(

@@ -100,6 +100,7 @@ class SpikingTwin(base.Experiment[Settings]):
     parameters: ClassVar = CircuitParameters()
     lift: ClassVar = MOONS_LIFT
     repeats: ClassVar = 20
+    perturbable: ClassVar = False
     selection_repeats: ClassVar = 5
     size: ClassVar = ("n_points", "frozen_points", "board_points")
     quick: ClassVar = {"frozen_points": 20, "board_points": 400, "cells": (1, 4)}

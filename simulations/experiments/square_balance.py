@@ -120,7 +120,7 @@ class SquareBalance(base.Experiment[Settings]):
             points, labels = unit_square(
                 settings.n_points, after, np.random.default_rng(seed), settings.inset
             )
-            circuit = base.make_circuit(config.engine, config.parameters, self.lift)
+            circuit = config.circuit(config.parameters, self.lift)
             runs.append(circuit.run(points, labels))
             h, silent = circuit.respond(points), labels == 0
             learner = LaplacianSVM(settings.svm_lambda, settings.svm_mu).fit(h, labels)

@@ -49,7 +49,7 @@ class TilingArcs(base.Experiment[Settings]):
         """One pass of learning; ``h_final`` are the receptive fields it ends with."""
         rng = np.random.default_rng(seed)
         points, classes = spiral_arcs(config.settings.n_points, config.settings.noise, rng)
-        circuit = base.make_circuit(config.engine, config.parameters, self.lift)
+        circuit = config.circuit(config.parameters, self.lift)
         run = circuit.run(points, snapshot_every=100)
         report("receptive fields")
         h = circuit.respond(points)

@@ -125,10 +125,10 @@ class TwoMoons(base.Experiment[Settings]):
         """The run itself, with snapshots of the weights after every presentation; then the other
         placement of labels, the exact solver on many streams, and offline methods."""
         stream = make_stream(config.settings, seed, config.parameters)
-        circuit = base.make_circuit(config.engine, config.parameters, stream.lift)
+        circuit = config.circuit(config.parameters, stream.lift)
         run = circuit.run(stream.points, stream.labels, snapshot_every=1)
         report("labels on the first points")
-        other = base.make_circuit(config.engine, config.parameters, stream.lift)
+        other = config.circuit(config.parameters, stream.lift)
         # With snapshots, which nobody needs, because the program that takes them is compiled.
         again = other.run(stream.points, _first_labels(stream), snapshot_every=1)
         run = annotate(run.assign_attrs(base.joined([again, run])), stream, seed)

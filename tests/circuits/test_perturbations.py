@@ -1,0 +1,558 @@
+"""What is done to a circuit: the same on every engine and in the reference, and as it says."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from circuits import (
+    CircuitModel,
+    CircuitParameters,
+    Current,
+    Delay,
+    Freeze,
+    Lesion,
+    ManifoldCircuit,
+    Noise,
+    ReferenceCircuit,
+    SphereLift,
+    UnequalGain,
+    rules,
+)
+from circuits.errors import InputError, ParameterError
+from circuits.gaussian import gaussian
+from circuits.keeping import load_circuit
+from circuits.making import make_circuit
+from circuits.perturbations import KINDS, kind_of, parse_perturbation, perturbation_from
+from circuits.spiking.parameters import SpikingParameters
+from circuits.state import GONE
+from tests.conftest import differences
+from tests.refusing import refused
+
+# Agreement is not about settling.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::circuits.errors.UnsettledWarning"),
+    pytest.mark.filterwarnings("ignore::circuits.errors.LostLabelWarning"),
+]
+
+LIFT = SphereLift(center=(0.0, 0.0), radius=4.0)
+SMALL = CircuitParameters(
+    n_tiles=12, n_interneurons=3, tile_radius=0.6, learning_rate=0.05, steps_per_presentation=60
+)
+RECORD = ("h", "u", "V", "y")
+
+
+def stream(count: int = 60, seed: int = 1):
+    rng = np.random.default_rng(seed)
+    points = rng.uniform(-1, 1, (count, 2))
+    labels = np.where(rng.random(count) < 0.3, np.where(points[:, 0] > 0, 1, -1), 0)
+    return points, labels
+
+
+CASES = {
+    "half of the tiles": [Lesion(tiles=0.5, at=20)],
+    "tiles in use and idle ones": [Lesion(tiles=(1, 11, 5), at=3)],
+    "an interneuron": [Lesion(interneurons=(0,), at=20)],
+    "synapses": [Lesion(lateral=0.3, feedforward=0.3, classifier=0.3, at=20, seed=4)],
+    "current into two tiles": [Current(into="h", amount=0.1, at=10, until=30, cells=(0, 2))],
+    "another at every presentation": [
+        Current(into="h", amount=np.linspace(0, 0.1, 30), at=10),
+        Current(into="u", amount=0.05, until=50),
+        Current(into="y", amount=0.3, at=10, until=30),
+    ],
+    "another at every step": [Current(into="h", amount=0.1, steps=np.sin(np.arange(60)))],
+    "noise on rates": [Noise(on="h", size=0.05, seed=3), Noise(on="u", size=0.05, at=5, until=50)],
+    "noise on synapses": [
+        *(Noise(on=name, size=0.05, seed=5) for name in ("V", "b", "w", "y")),
+        Noise(on="W", size=0.003),
+    ],
+    "noise twice": [Noise(on="h", size=0.05), Noise(on="h", size=0.1, seed=1)],
+    "slow plasticity": [Freeze(at=20, until=50)],
+    "fast plasticity": [Freeze(what="V", at=20, until=22)],
+    "delay and gain": [Delay(time="2 ms"), UnequalGain(spread=0.3, seed=2)],
+}
+EVERYTHING = [
+    Lesion(tiles=0.3, interneurons=(1,), feedforward=0.1, lateral=0.1, classifier=0.1, at=25),
+    Lesion(tiles=(0,), at=40),
+    *(Noise(on=name, size=0.01) for name in "huyVbw"),
+    Noise(on="W", size=0.003),
+    Noise(on="h", size=0.02, seed=9),
+    Current(into="h", amount=0.02, steps=np.linspace(0, 1, 60)),
+    Current(into="u", amount=(0.02, 0.03)),
+    Current(into="y", amount=0.02, at=3),
+    Freeze(what=("W", "b", "w", "tiles"), at=45, until=50),
+    Freeze(what="V", at=50, until=52),
+    Delay(time="1 ms"),
+    UnequalGain(spread=0.2),
+]
+
+
+def assert_agrees(parameters, perturbations, engine, tolerance=1e-10):
+    """Every step of a stream, and predictions after it, are those of the reference."""
+    points, labels = stream()
+    circuit = ManifoldCircuit(parameters, LIFT, engine, perturbations=perturbations)
+    reference = ReferenceCircuit(parameters, LIFT, perturbations=perturbations)
+    run = circuit.run(points, labels, record=RECORD, snapshot_every=7)
+    expected = reference.run(points, labels, record=RECORD, snapshot_every=7)
+    found = differences(run.astype(float), expected.astype(float), list(expected.data_vars))
+    # As in test_agreement.py: rounding of a few hundred numbers of order one over 3600 steps.
+    assert max(found.values()) <= tolerance, found
+    assert np.abs(circuit.predict(points) - reference.predict(points)).max() <= tolerance
+    return expected
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize(
+    "changes",
+    [{}, {"recycle": True, "n_tiles": 13, "tile_radius": 0.3}, {"reset": False}],
+    ids=["", "recycled", "carried over"],
+)
+def test_every_step_is_that_of_the_reference(name, changes):
+    parameters = SMALL.replace(**changes)
+    expected = assert_agrees(parameters, CASES[name], "numpy")
+    points, labels = stream()
+    plain = ReferenceCircuit(parameters, LIFT).run(points, labels, record=RECORD)
+    # It does something, and not before its time.
+    starts = min(getattr(one, "at", 0) for one in CASES[name])
+    apart = np.abs(plain["h"] - expected["h"]).max("tile").values
+    apart += np.abs(plain["u"] - expected["u"]).max("interneuron").values
+    apart += np.abs(plain["y"] - expected["y"]).max("readout").values
+    assert apart[starts:].max() > 1e-3
+    assert apart[:starts].max(initial=0) == 0
+
+
+@pytest.mark.parametrize("engine", ["numpy", "cython", "cpp_standalone"])
+@pytest.mark.parametrize("gated", [False, True])
+def test_everything_together_on_every_engine(engine, gated, quick_cython):
+    changes = {"readout_rule": "gated", "readout_rate": 0.3, "recycle": True} if gated else {}
+    expected = assert_agrees(SMALL.replace(**changes), EVERYTHING, engine)
+    assert np.abs(expected["h"].values).max() < 10
+
+
+def test_times_and_amounts_need_no_other_program(monkeypatch, tmp_path):
+    monkeypatch.setenv("MANIFOLD_CIRCUIT_CACHE", str(tmp_path))
+    points, labels = stream(5)
+    compiled = []
+    for at, size, seed in ((0, 0.1, 0), (3, 0.2, 7)):
+        done = [Noise(on="h", size=size, at=at, seed=seed), Lesion(tiles=0.5 + size, at=at)]
+        circuit = ManifoldCircuit(SMALL, LIFT, "cpp_standalone", perturbations=done)
+        compiled.append(circuit.prepare())
+        expected = ReferenceCircuit(SMALL, LIFT, perturbations=done).run(points, labels)
+        assert np.abs(circuit.run(points, labels)["h"] - expected["h"]).max() <= 1e-10
+    assert compiled == [True, False]
+
+
+@pytest.mark.parametrize("engine", ["numpy", "cpp_standalone"])
+def test_a_stream_may_come_in_pieces(engine):
+    points, labels = stream()
+    whole = ManifoldCircuit(SMALL, LIFT, engine, perturbations=EVERYTHING).run(points, labels)
+    circuit = ManifoldCircuit(SMALL, LIFT, engine, perturbations=EVERYTHING)
+    parts = [circuit.run(points[part], labels[part]) for part in (slice(0, 33), slice(33, 60))]
+    h = np.concatenate([part["h"].values for part in parts])
+    # A program that is started anew adds up the first drive in NumPy, which may round otherwise.
+    assert np.abs(h - whole["h"].values).max() <= 1e-10
+    assert np.abs(parts[1]["W"] - whole["W"]).max() <= 1e-10
+
+
+# What each of them does, by hand
+
+
+def test_tiles_that_are_gone_stay_gone():
+    points, labels = stream(200)
+    p = SMALL.replace(n_tiles=30, recycle=True)
+    circuit = ReferenceCircuit(p, LIFT, perturbations=[Lesion(tiles=(0, 3, 29), at=50)])
+    run = circuit.run(points, labels)
+    gone = [0, 3, 29]
+    assert (run["h"][:50, [0, 3]] > 0).any()
+    assert (run["h"][50:, gone] == 0).all()
+    state = circuit.state
+    assert (state.recruited[gone] == GONE).all()
+    assert not state.W[gone].any()
+    assert not state.w[:, gone].any()
+    assert not state.b[gone].any()
+    assert not state.in_use[gone].any()
+    # The others are recruited in the order of their numbers, past the one that is not there.
+    later = state.recruited[(state.recruited >= 50)]
+    assert later.size > 3
+
+
+def test_a_lesion_takes_the_share_it_names():
+    for share, count in ((0.5, 6), (0.25, 3), (1 / 12, 1)):
+        assert Lesion(tiles=share).chosen("tiles", 12).sum() == count
+    drawn = [tuple(Lesion(tiles=0.5, seed=s).chosen("tiles", 40)) for s in range(20)]
+    assert len(set(drawn)) == 20
+    hit = Lesion(feedforward=0.25, seed=1).chosen("feedforward", 40)
+    circuit = ReferenceCircuit(SMALL, LIFT, perturbations=[Lesion(feedforward=0.25, seed=1)])
+    circuit.run(*stream())
+    cut = Lesion(feedforward=0.25, seed=1).chosen("feedforward", circuit.state.W.size)
+    assert not circuit.state.W.ravel()[cut].any()
+    assert np.count_nonzero(circuit.state.W.ravel()[~cut]) > 10
+    assert hit.sum() == 10
+
+
+def test_without_an_interneuron_it_settles_at_the_same_place():
+    """u = s d keeps its direction, without the component that is gone (closed form)."""
+    points, labels = stream()
+    done = [Lesion(interneurons=(2,), at=10)]
+    p = SMALL.replace(steps_per_presentation=400)
+    slow = ReferenceCircuit(p, LIFT, perturbations=done).run(points, labels)
+    exact = ReferenceCircuit(p, LIFT, perturbations=done, settling="exact").run(points, labels)
+    plain = ReferenceCircuit(p, LIFT, settling="exact").run(points, labels)
+    # 400 steps settle to what is left of 0.95 per step.
+    assert np.abs(slow["h"] - exact["h"]).max() <= 1e-7
+    assert np.abs(slow["u"] - exact["u"]).max() <= 1e-7
+    assert (slow["u"][10:, 2] == 0).all()
+    assert (slow["u"][:10, 2] > 0).all()
+    assert np.abs(exact["h"] - plain["h"]).max() <= 1e-12  # nobody else notices
+
+
+def test_current_into_tiles_moves_the_fixed_point():
+    """tau_h dh/dt = gain (a - V^T u) + I vanishes where the drive is a + I/gain."""
+    points, _ = stream(30)
+    done = [Current(into="h", amount=0.2, cells=(0, 1))]
+    p = SMALL.replace(steps_per_presentation=600, learning_rate=0.0, tiles="first")
+    slow = ReferenceCircuit(p, LIFT, perturbations=done)
+    exact = ReferenceCircuit(p, LIFT, perturbations=done, settling="exact")
+    found = slow.run(points)["h"].values
+    assert np.abs(found - exact.run(points)["h"].values).max() <= 1e-7
+    x, state = LIFT(points), slow.state
+    for row, h in zip(x, found, strict=True):
+        a = rules.drive(state.W, state.b, row, slow.alpha)
+        size = rules.measured(a, slow.floor)
+        if size:
+            driven = np.maximum(a + size * 0.2 * np.isin(np.arange(12), (0, 1)), 0)
+            assert h == pytest.approx(driven / np.linalg.norm(driven), abs=1e-7)
+
+
+def test_current_into_the_readout_is_added_to_its_input():
+    points, labels = stream(40)
+    p = SMALL.replace(mu=3.0)
+    run = ReferenceCircuit(p, LIFT, perturbations=[Current(into="y", amount=0.25, at=20)])
+    found = run.run(points, labels, snapshot_every=1)
+    for t in range(1, 40):
+        net = found["w_snapshots"].values[t - 1] @ found["h"].values[t]
+        injected = 0.25 if t >= 20 else 0.0
+        expected = np.clip(3.0 * net + labels[t] + injected, -1, 1)
+        assert found["y"].values[t] == pytest.approx(expected, abs=1e-12)
+
+
+def test_amounts_last_as_long_as_they_are_given():
+    current = Current(into="h", amount=(1.0, 2.0, 3.0), at=4, until=6)
+    assert current.strength(np.arange(9)).tolist() == [0, 0, 0, 0, 1, 2, 0, 0, 0]
+    current = Current(into="h", amount=(1.0, 2.0, 3.0), at=4)
+    assert current.strength(np.arange(9)).tolist() == [0, 0, 0, 0, 1, 2, 3, 0, 0]
+    assert Current(into="h", amount=2, at=7).strength(np.arange(9)).tolist() == [0] * 7 + [2, 2]
+
+
+def test_noise_on_synapses_is_what_is_drawn():
+    points, labels = stream(30)
+    p = SMALL.replace(learning_rate=0.0, tiles="first")
+    done = [Noise(on="W", size=0.01, seed=5, at=10, until=20)]
+    run = ReferenceCircuit(p, LIFT, perturbations=done).run(points, labels, snapshot_every=1)
+    steps = np.diff(run["W_snapshots"].values, axis=0)  # after presentations 1, 2, ...
+    cells = np.arange(steps[0].size).reshape(steps[0].shape)
+    for t in range(1, 30):
+        drawn = 0.01 * gaussian(5, t, 0, cells) if 10 <= t < 20 else 0 * cells
+        assert np.abs(steps[t - 1] - drawn).max() <= 1e-15
+
+
+def test_noise_of_a_step_goes_with_its_root():
+    """White noise: variances add up to size^2 per time constant, whatever dt is."""
+    for name, tau in (("h", "tau_h_"), ("u", "tau_u_"), ("V", "tau_V_")):
+        for dt in ("0.5 ms", "0.25 ms"):
+            p = SMALL.replace(dt=dt)
+            circuit = ReferenceCircuit(p, LIFT, perturbations=[Noise(on=name, size=0.02)])
+            of_step = circuit.perturbed.strengths(np.array([0]), True)[0, 0]
+            assert of_step**2 * getattr(p, tau) / p.dt_ == pytest.approx(0.02**2)
+
+
+def test_frozen_weights_do_not_change():
+    points, labels = stream()
+    for name in ("W", "b", "w"):
+        done = [Freeze(what=(name, "tiles"), at=20, until=40)]
+        circuit = ReferenceCircuit(SMALL, LIFT, perturbations=done)
+        run = circuit.run(points, labels, snapshot_every=1)
+        moved = np.abs(np.diff(run[f"{name}_snapshots"].values, axis=0)).reshape(59, -1).max(axis=1)
+        assert (moved[19:39] == 0).all()  # presentations 20 to 39
+        assert (moved[:19] > 0).any()
+        assert (moved[39:] > 0).any()
+    run = ReferenceCircuit(SMALL, LIFT, perturbations=[Freeze(what="tiles", at=5)])
+    assert run.run(points, labels)["recruited"].values.max() < 5
+
+
+def test_frozen_inhibition_stays_as_the_last_presentation_left_it():
+    points, labels = stream(24)
+    done = [Freeze(what="V", at=20, until=23)]
+    run = ReferenceCircuit(SMALL, LIFT, perturbations=done).run(points, labels, record=("V",))
+    V = run["V_trace"].values
+    assert (V[20:23] == V[19, -1]).all()
+    assert np.abs(V[23, -1] - V[19, -1]).max() > 1e-3
+
+
+def test_a_delay_is_that_of_the_model():
+    points, labels = stream()
+    model = CircuitModel(delay="2 ms")
+    given = ReferenceCircuit(SMALL, LIFT, model=model).run(points, labels)
+    found = ReferenceCircuit(SMALL, LIFT, perturbations=[Delay(time="2 ms")]).run(points, labels)
+    assert (found["h"] == given["h"]).all()
+    refused(
+        lambda: ReferenceCircuit(SMALL, LIFT, model=model, perturbations=[Delay(time="1 ms")]),
+        "the model has a delay of 2 ms",
+        ParameterError,
+    )
+
+
+def test_unequal_gains_have_mean_one():
+    factors = np.concatenate([UnequalGain(spread=0.5, seed=s).factors(100) for s in range(100)])
+    # The standard error of the mean of 10,000 such numbers is 0.005.
+    assert factors.mean() == pytest.approx(1, abs=0.02)
+    assert np.log(factors).std() == pytest.approx(0.5, abs=0.02)
+    assert UnequalGain(spread=0).factors(3).tolist() == [1, 1, 1]
+
+
+def test_a_prediction_finds_the_circuit_as_the_next_presentation_would():
+    points, labels = stream(30)
+    lesion = Lesion(tiles=0.5, at=30)
+    circuit = ReferenceCircuit(SMALL, LIFT, perturbations=[lesion])
+    circuit.run(points, labels)
+    gone = lesion.chosen("tiles", 12)
+    assert (circuit.state.recruited[gone] != GONE).any()
+    assert not circuit.respond(points)[:, gone].any()
+    noisy = ReferenceCircuit(SMALL, LIFT, perturbations=[Noise(on="h", size=0.1)])
+    noisy.run(points, labels)
+    first = noisy.respond(points[[0, 0]])
+    assert np.abs(first[0] - first[1]).max() > 1e-3  # another presentation, other noise
+    assert (noisy.respond(points[[0, 0]]) == first).all()  # the same call, the same noise
+    weights = ReferenceCircuit(SMALL, LIFT, perturbations=[Noise(on="W", size=0.1)])
+    weights.run(points, labels)
+    before = weights.state.W
+    weights.predict(points)
+    assert np.array_equal(weights.state.W, before)
+
+
+# Gaussian numbers
+
+
+def test_gaussian_numbers_are_gaussian_and_independent():
+    drawn = gaussian(0, np.arange(100)[:, None, None], np.arange(80)[:, None], np.arange(40))
+    # 320,000 numbers; the p-value is what it is, for ever.
+    assert stats.kstest(drawn.ravel(), "norm").pvalue > 0.01
+    for axis in range(3):
+        a, b = np.delete(drawn, 0, axis), np.delete(drawn, -1, axis)
+        # Neighbours' correlation has a standard error of 1/sqrt(320,000) = 0.0018.
+        assert abs(np.corrcoef(a.ravel(), b.ravel())[0, 1]) < 0.006
+    other = gaussian(1, np.arange(100)[:, None, None], np.arange(80)[:, None], np.arange(40))
+    assert abs(np.corrcoef(drawn.ravel(), other.ravel())[0, 1]) < 0.006
+
+
+def test_gaussian_numbers_follow_splitmix():
+    """The key of (0, 0, 0, 0) by hand, in Python's whole numbers."""
+
+    def mix(key):
+        key = (key + 0x9E3779B97F4A7C15) % 2**64
+        key = ((key ^ (key >> 30)) * 0xBF58476D1CE4E5B9) % 2**64
+        key = ((key ^ (key >> 27)) * 0x94D049BB133111EB) % 2**64
+        return key ^ (key >> 31)
+
+    assert mix(0) == 0xE220A8397B1DCDAF  # the first number of SplitMix64 from 0, as published
+    for counters in ((0, 0, 0, 0), (3, 141, 59, 26), (2**31 - 1, 10**9, 10**6, 10**7)):
+        key = 0
+        for counter in counters:
+            key = mix((key + counter) % 2**64)
+        first, second = (((k >> 11) + 0.5) / 2**53 for k in (key, mix(key)))
+        expected = np.sqrt(-2 * np.log(first)) * np.cos(2 * np.pi * second)
+        assert gaussian(*counters) == pytest.approx(expected, abs=1e-14)
+
+
+# Values
+
+
+@pytest.mark.parametrize("done", [*EVERYTHING, Freeze()], ids=kind_of)
+def test_values_come_back_from_what_results_hold(done):
+    values = done.as_dict()
+    assert values["kind"] == kind_of(done)
+    assert perturbation_from(values) == done
+    assert kind_of(done) in repr(KINDS)
+    assert type(done).__name__ in repr(done)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("lesion:tiles=0.5,at=1000", Lesion(tiles=0.5, at=1000)),
+        ("lesion:tiles=.5", Lesion(tiles=0.5)),
+        ("lesion:tiles=3+5, seed=2", Lesion(tiles=(3, 5), seed=2)),
+        ("lesion:tiles=3", Lesion(tiles=(3,))),
+        ("current:into=h,amount=0.1+0.2,at=5", Current(into="h", amount=(0.1, 0.2), at=5)),
+        ("noise:on=W,size=1e-3", Noise(on="W", size=1e-3)),
+        ("noise:on=W,size=1e+2", Noise(on="W", size=100)),
+        ("freeze:what=W+b,at=10", Freeze(what=("W", "b"), at=10)),
+        ("freeze", Freeze()),
+        ("delay:time=2ms", Delay(time="2 ms")),
+        ("gain:spread=0.2", UnequalGain(spread=0.2)),
+    ],
+)
+def test_values_as_they_are_typed(text, value):
+    assert parse_perturbation(text) == value
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("lesin:tiles=0.5", "no perturbation 'lesin': did you mean lesion"),
+        ("", "no perturbation ''"),
+        ("lesion", "must say of what"),
+        ("lesion:tils=3", "'tils'"),
+        ("lesion:tiles", "kind:key=value"),
+        ("lesion:tiles=", "kind:key=value"),
+        ("lesion:tiles=1.5", "tiles must be less than or equal to 1, got 1.5"),
+        ("lesion:tiles=-1", "tiles"),
+        ("lesion:tiles=0.5,at=-1", "at must be greater than or equal to 0, got -1"),
+        ("lesion:tiles=0.5,at=true", "at"),
+        ("noise:on=q,size=1", "on must be"),
+        ("noise:on=h,size=nan", "size"),
+        ("noise:on=h,size=-1", "size"),
+        ("noise:on=h", "size"),
+        ("noise:on=h,size=1,on=u", "given twice"),
+        ("noise:on=h,size=1,seed=9999999999", "seed"),
+        ("current:into=h,amount=inf", "amount"),
+        ("current:into=y,amount=1,steps=1+2", "steps does nothing for y"),
+        ("freeze:at=10,until=5", "until=5 must be after at=10"),
+        ("freeze:what=W+W", "nothing twice"),
+        ("freeze:what=h", "what"),
+        ("delay:time=2", "unit"),
+        ("gain:spread=4", "spread"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(text, words):
+    refused(lambda: parse_perturbation(text), words, ParameterError)
+
+
+@pytest.mark.parametrize(
+    ("done", "words"),
+    [
+        ([Lesion(tiles=(12,))], "tiles 12: there are 12, counted from 0"),
+        ([Lesion(tiles=1.0)], "none of the 12 tiles"),
+        ([Lesion(interneurons=(0, 1)), Lesion(interneurons=(2,), at=9)], "none of the 3"),
+        ([Current(into="u", amount=1, cells=(3,))], "cell 3 of u: there are 3"),
+        ([Current(into="h", amount=1, steps=(1, 2))], "2 steps: .*steps_per_presentation=60"),
+        ([Delay(time="1 ms"), Delay(time="2 ms")], "Delay is given twice"),
+        ([UnequalGain(spread=0), UnequalGain(spread=0)], "UnequalGain is given twice"),
+        (["lesion"], "a perturbation is one of Lesion"),
+        ("lesion:tiles=1", "perturbations must be a list"),
+        (Lesion(tiles=0.5), "perturbations must be a list|a perturbation is one of"),
+        (7, "perturbations must be a list"),
+    ],
+)
+def test_what_does_not_fit_a_circuit_is_refused(done, words):
+    refused(lambda: ReferenceCircuit(SMALL, LIFT, perturbations=done), words, ParameterError)
+    refused(lambda: ManifoldCircuit(SMALL, LIFT, "numpy", perturbations=done), words)
+
+
+@pytest.mark.parametrize(
+    "done",
+    [
+        Noise(on="h", size=0.1),
+        Noise(on="V", size=0.1),
+        Current(into="u", amount=0.1),
+        Current(into="h", amount=0.1, steps=(1.0,) * 60),
+        Freeze(what="V"),
+        Lesion(lateral=0.1),
+        UnequalGain(spread=0.1),
+        Delay(time="2 ms"),
+    ],
+    ids=kind_of,
+)
+def test_the_closed_form_refuses_what_it_does_not_know(done):
+    refused(
+        lambda: ReferenceCircuit(SMALL, LIFT, settling="exact", perturbations=[done]),
+        "closed form",
+        ParameterError,
+    )
+
+
+def test_the_closed_form_takes_the_rest():
+    points, labels = stream()
+    done = [
+        Lesion(tiles=0.3, interneurons=(0,), feedforward=0.1, classifier=0.1, at=20),
+        *(Noise(on=name, size=0.002) for name in "Wbwy"),
+        Current(into="h", amount=0.05),
+        Current(into="y", amount=0.05),
+        Freeze(at=40, until=50),
+    ]
+    p = SMALL.replace(steps_per_presentation=500)
+    slow = ReferenceCircuit(p, LIFT, perturbations=done).run(points, labels)
+    exact = ReferenceCircuit(p, LIFT, perturbations=done, settling="exact").run(points, labels)
+    assert np.abs(slow["h"] - exact["h"]).max() <= 1e-6  # as far as 500 steps settle
+    assert np.abs(slow["W"] - exact["W"]).max() <= 1e-6
+
+
+def test_a_spiking_circuit_refuses_them():
+    refused(
+        lambda: make_circuit(
+            "numpy",
+            SMALL,
+            LIFT,
+            spiking=SpikingParameters(),
+            perturbations=[Noise(on="h", size=0.1)],
+        ),
+        "a spiking circuit takes no perturbations",
+        InputError,
+    )
+
+
+# Files, copies, and what users see
+
+
+def test_a_perturbed_circuit_is_saved_and_goes_on(tmp_path):
+    points, labels = stream()
+    whole = ReferenceCircuit(SMALL, LIFT, perturbations=EVERYTHING)
+    run = whole.run(points, labels)
+    assert run.attrs["perturbations"] == whole.run(points).attrs["perturbations"]
+    assert '"kind": "lesion"' in run.attrs["perturbations"]
+    half = ReferenceCircuit(SMALL, LIFT, perturbations=EVERYTHING)
+    half.run(points[:30], labels[:30])
+    path = half.save(tmp_path / "circuit.nc")
+    for again in (ReferenceCircuit.load(path), load_circuit(path, "numpy")):
+        assert again.perturbations == tuple(EVERYTHING)
+        assert again.model.delay == "1 ms"
+        rest = again.run(points[30:], labels[30:])
+        assert np.abs(rest["h"].values - run["h"].values[30:]).max() <= 1e-10
+    plain = ReferenceCircuit(SMALL, LIFT)
+    assert plain.run(points, labels).attrs["perturbations"] == "[]"
+    assert "perturbations" not in plain.changes()
+    assert "perturbations" in whole.changes()
+    assert "changed: delay, perturbations" in repr(whole)
+
+
+@pytest.mark.parametrize("again", [copy.deepcopy, lambda c: pickle.loads(pickle.dumps(c))])
+def test_copies_are_perturbed_alike(again):
+    points, labels = stream()
+    circuit = ManifoldCircuit(SMALL, LIFT, "numpy", perturbations=EVERYTHING)
+    circuit.run(points[:30], labels[:30])
+    other = again(circuit)
+    assert (other.predict(points) == circuit.predict(points)).all()
+    assert other.perturbations == circuit.perturbations
+
+
+def test_users_may_not_set_what_perturbations_set():
+    points, labels = stream(10)
+    circuit = ManifoldCircuit(SMALL, LIFT, "numpy", perturbations=[Noise(on="h", size=0.1)])
+    circuit.network["inputs"].perturbed_0 = 3
+    refused(lambda: circuit.run(points, labels), "inputs.perturbed_0 was set", InputError)
+
+
+def test_a_monitor_on_a_perturbed_network():
+    from brian2 import StateMonitor
+
+    points, labels = stream(10)
+    plain = ManifoldCircuit(SMALL, LIFT, "numpy", perturbations=EVERYTHING).run(points, labels)
+    circuit = ManifoldCircuit(SMALL, LIFT, "cpp_standalone", perturbations=EVERYTHING)
+    circuit.network.add(StateMonitor(circuit.network["inhibitory"], "u", record=True, name="seen"))
+    run = circuit.run(points, labels)
+    assert np.abs(run["h"] - plain["h"]).max() <= 1e-10
+    assert circuit.network["seen"].u.shape[1] == 10 * 60
