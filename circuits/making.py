@@ -51,8 +51,8 @@ def make_circuit(
     perturbations = checked_perturbations(perturbations)
     if spiking is not None and perturbations:
         raise InputError(
-            f"a spiking circuit takes no perturbations such as {shown(perturbations[0])}: they act on "
-            "rates"
+            f"a spiking circuit takes no perturbations such as {shown(perturbations[0])}: they act "
+            "on rates"
         )
     if spiking is not None:
         return SpikingCircuit(

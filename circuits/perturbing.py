@@ -182,8 +182,8 @@ class Perturbed:
         refused += self._of(UnequalGain)
         if refused:
             raise ParameterError(
-                f"the closed form holds for rates that settle undisturbed, not with {shown(refused[0])}: "
-                "use settling='dynamics', or another engine"
+                "the closed form holds for rates that settle undisturbed, not with "
+                f"{shown(refused[0])}: use settling='dynamics', or another engine"
             )
 
     # Values
@@ -488,6 +488,7 @@ def delayed(model: CircuitModel, perturbations: tuple[Perturbation, ...]) -> Cir
         return model
     if model.delay != CircuitModel().delay:
         raise ParameterError(
-            f"the model has a delay of {model.delay}, and {shown(delays[0])} is another: leave one out"
+            f"the model has a delay of {model.delay}, and {shown(delays[0])} is another: leave one "
+            "out"
         )
     return dataclasses.replace(model, delay=format_seconds(delays[0].time_))

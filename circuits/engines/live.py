@@ -141,12 +141,12 @@ class LiveNetwork:
             for name in computed:
                 values[group].pop(name, None)
         self.write(values)
-        computed = self.wiring.computed
+        own = self.wiring.computed
         self._remember(
             name
             for name in managed
             for group, _, variable in [name.partition(".")]
-            if variable not in computed.get(group, ())
+            if variable not in own.get(group, ())
         )
 
     def _idle_values(self, state: CircuitState) -> dict[str, dict[str, Any]]:

@@ -146,8 +146,8 @@ class Experiment(ABC, Generic[OwnSettings]):
         done = checked_perturbations(perturbations)
         if done and not self.perturbable:
             raise ParameterError(
-                f"{self.name} takes no perturbations such as {shown(done[0])}: its circuits are held "
-                "against solvers that know of none"
+                f"{self.name} takes no perturbations such as {shown(done[0])}: its circuits are "
+                "held against solvers that know of none"
             )
         changes = ({**self.quick} if quick else {}) | changes
         own = {key: changes.pop(key) for key in list(changes) if key in self._setting_names()}
