@@ -35,6 +35,9 @@ from simulations.experiments.evidence import Evidence
 MOST_POINTS = 10**7
 """A repeat is kept in memory, and this many presentations with 40 tiles take 4 GB."""
 
+ANY_LIFT = SphereLift(center=(0.0,), radius=1e6)
+"""For circuits that are made to be checked; an experiment's own may depend on its data."""
+
 Report = Callable[[str], None]
 
 
@@ -163,7 +166,10 @@ class Experiment(ABC, Generic[OwnSettings]):
                 f"{self.name} has no parameter {shown(unknown[0])}: it has {', '.join(known)}"
             )
         settings = self.settings(own)
-        return Config(self.name, engine, self.parameters.replace(**changes), settings, done)
+        config = Config(self.name, engine, self.parameters.replace(**changes), settings, done)
+        if done:  # what does not fit is refused before anything runs
+            config.circuit(config.parameters, getattr(self, "lift", ANY_LIFT))
+        return config
 
     def settings(self, values: dict[str, Any]) -> OwnSettings:
         """The experiment's settings with some values changed, checked."""
