@@ -35,9 +35,6 @@ from simulations.experiments.evidence import Evidence
 MOST_POINTS = 10**7
 """A repeat is kept in memory, and this many presentations with 40 tiles take 4 GB."""
 
-ANY_LIFT = SphereLift(center=(0.0,), radius=1e6)
-"""For circuits that are made to be checked; an experiment's own may depend on its data."""
-
 Report = Callable[[str], None]
 
 
@@ -168,7 +165,9 @@ class Experiment(ABC, Generic[OwnSettings]):
         settings = self.settings(own)
         config = Config(self.name, engine, self.parameters.replace(**changes), settings, done)
         if done:  # what does not fit is refused before anything runs
-            config.circuit(config.parameters, getattr(self, "lift", ANY_LIFT))
+            # On a lift of any kind: an experiment's own may depend on its data.
+            lift = SphereLift(center=(0.0,), radius=10 * config.parameters.tile_radius)
+            config.circuit(config.parameters, lift)
         return config
 
     def settings(self, values: dict[str, Any]) -> OwnSettings:

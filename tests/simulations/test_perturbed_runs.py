@@ -8,12 +8,11 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from circuits import Freeze, Lesion, Noise, ReferenceCircuit
+from circuits import Freeze, Lesion, Noise, ReferenceCircuit, SphereLift
 from circuits.errors import ParameterError
 from simulations import sweep
 from simulations.datasets import two_moons
 from simulations.experiments import EXPERIMENTS, get_experiment
-from simulations.experiments.experiment import ANY_LIFT
 from simulations.experiments.two_moons import make_stream
 from tests.refusing import refused
 from tests.simulations.small import TINY
@@ -102,7 +101,7 @@ def test_an_experiment_takes_them_or_says_no(name):
         assert config.perturbations == (Freeze(at=3),)
         assert sweep.config_from(json.loads(json.dumps(config.as_dict()))) == config
         assert config.fingerprint() != experiment.config("exact", {}).fingerprint()
-        circuit = config.circuit(config.parameters, ANY_LIFT)
+        circuit = config.circuit(config.parameters, SphereLift(center=(0.0,), radius=5.0))
         assert circuit.perturbations == (Freeze(at=3),)
     else:
         refused(
