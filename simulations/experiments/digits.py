@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import warnings
+from collections.abc import Iterable
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -131,6 +132,11 @@ class Digits(base.Experiment[Settings]):
     ) -> base.Config[Settings]:
         """As for every experiment, but what is not changed depends on the images; see `OWN`."""
         return super().config(engine, OWN.get(str(changes.get("images")), {}) | changes, quick)
+
+    def check(self, config: base.Config[Settings], seeds: Iterable[int]) -> None:
+        """The images have to be installed, and enough of every class among those of a seed."""
+        for seed in seeds:
+            make_stream(config.settings, seed)
 
     def simulate(self, config: base.Config[Settings], seed: int, report: base.Report) -> xr.Dataset:
         """Either rule has the same tiles; the class with the largest w_c.h is the answer."""

