@@ -79,6 +79,12 @@ def test_parts_count_points_without_a_label_by_hand():
     assert module.by_part(y, classes, silent, settings).tolist() == [[[0], [0.5], [0.5], [0]]]
     silent[70:] = False
     assert np.isnan(module.by_part(y, classes, silent, settings)[0, 3, 0])
+    # Of 83 points 42 come after the exchange, and two of them after the four parts.
+    settings = get_experiment(NAME).config("exact", {"n_points": 83, "label_after": 0}).settings
+    assert (settings.change, settings.part) == (41, 10)
+    y, classes, silent = (np.ones(shape) for shape in ((83, 1, 1), (83,), (83, 1)))
+    classes[81:] = -1
+    assert module.by_part(y, classes, silent > 0, settings).tolist() == [[[0], [0], [0], [0]]]
 
 
 def test_the_critical_gain_by_hand():
