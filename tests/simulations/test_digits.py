@@ -314,8 +314,10 @@ def test_learners_on_tiles_and_pictures_are_those_of_the_last_pass(twice):
             w = circuit.state.w
             pictures = module.tile_pictures(runs[-1], h, w, truth)
             pictures |= module.hard_pictures(points, truth, labels, w @ h.T, h)
-            for name, (dims, values) in pictures.items():
-                assert twice[name].dims == dims
+            assert len(pictures) == 6
+            for name, (_, values) in pictures.items():
+                kind = ("answer", "shown_tile") if name.startswith("tile") else ("hard", "example")
+                assert twice[name].dims == ((*kind, "pixel") if "image" in name else kind)
                 # Readouts side by side add up in another order.
                 np.testing.assert_allclose(twice[name], values, atol=1e-6, err_msg=name)
     assert twice["hard"].values.tolist() == ["undecided", "wrong"]
