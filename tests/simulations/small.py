@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping
-from functools import cache
 from typing import Any
 
 import pytest
@@ -69,12 +68,6 @@ def simulate(name: str, engine: str = "exact", seed: int = 0, **changes: Any) ->
     return sweep.run_job(sweep.Job(config.as_dict(), seed))
 
 
-@cache
-def _small_run(name: str) -> xr.Dataset:
-    """What has the shape of a result, for others to be planted in."""
-    return simulate(name)
-
-
 def planted(
     name: str,
     values: Callable[[int, xr.Dataset], Mapping[str, Any]],
@@ -86,7 +79,7 @@ def planted(
     variables that ``values(seed, run)`` gives in place of those found at small size, which are
     those of ``run`` where it is given."""
     experiment = get_experiment(name)
-    run = _small_run(name) if run is None else run
+    run = simulate(name) if run is None else run
     config = json.dumps(experiment.config("exact", changes).as_dict())
     return sweep.merge(
         [
