@@ -156,6 +156,9 @@ def run_experiment(
 ) -> tuple[xr.Dataset, list[Claim]]:
     """Run an experiment's repeats, merge them into one file, and check its claims."""
     target, kind = out / f"{config.experiment}.nc", f"merged {config.experiment}"
+    if scheduler is None:  # elsewhere there may be what is not here
+        missing = [s for s in seeds if not job_path(out, config.experiment, s).exists()]
+        get_experiment(config.experiment).check(config, missing)
     files.require_folder(out / config.experiment)
     files.clear_partial(out / config.experiment)
     results.make_way(target, kind)
@@ -306,6 +309,7 @@ def rerun(path: Path, out: Path) -> tuple[Path, float]:
         raise InputError(f"{path} holds no variables: there is nothing to compare a re-run with")
     job = _job_of(path, old)
     target = job_path(out, job.config["experiment"], job.seed)
+    get_experiment(job.config["experiment"]).check(config_from(job.config), [job.seed])
     files.require_folder(target.parent)
     results.make_way(target, f"run {job.config['experiment']}", path)
     if target.exists() and results.load(target).attrs.get("config") != old.attrs["config"]:

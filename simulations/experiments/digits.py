@@ -139,6 +139,11 @@ class Digits(base.Experiment[Settings]):
         changes = OWN.get(str(changes.get("images")), {}) | changes
         return super().config(engine, changes, quick, perturbations)
 
+    def check(self, config: base.Config[Settings], seeds: Iterable[int]) -> None:
+        """The images have to be installed, and enough of every class among those of a seed."""
+        for seed in seeds:
+            make_stream(config.settings, seed)
+
     def simulate(self, config: base.Config[Settings], seed: int, report: base.Report) -> xr.Dataset:
         """Either rule has the same tiles; the class with the largest w_c.h is the answer."""
         settings = config.settings

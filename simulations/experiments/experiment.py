@@ -210,6 +210,10 @@ class Experiment(ABC, Generic[OwnSettings]):
         large = all(found[name] >= least for name, least in needed.items())
         return evidence.verdict if large else None
 
+    def check(self, config: Config[OwnSettings], seeds: Iterable[int]) -> None:
+        """Refuse, before anything is written, repeats that lack what they need: data, packages."""
+        return
+
     @abstractmethod
     def simulate(self, config: Config[OwnSettings], seed: int, report: Report) -> xr.Dataset:
         """One repeat. ``report`` takes a word on what is being done."""

@@ -20,7 +20,6 @@ from circuits import (
     selection,
 )
 from circuits.base import Circuit
-from circuits.engines import choose_engine
 from circuits.lift import FloatArray
 from circuits.measures import tile_centers
 from circuits.spiking.reference import SpikingReference
@@ -410,7 +409,7 @@ def twin(
     form: where the rate circuit is "exact", the twin takes the fastest engine there is."""
     if engine == "reference":
         return SpikingReference(p, lift, spiking=spiking, seed=seed)
-    chosen = choose_engine() if engine in ("exact", "auto") else engine
+    chosen = "auto" if engine == "exact" else engine
     return SpikingCircuit(p, lift, chosen, spiking=spiking, seed=seed)
 
 

@@ -52,7 +52,7 @@ TINY: dict[str, dict[str, Any]] = {
     },
     "label-swap": {
         **{"n_points": 800, "label_after": 60, "other_shares": (0.2,), "few": 0.05, "more": 0.1},
-        **{"mu_grid": (2, 100), "gated_grid": (0.9, 1.1)},
+        **{"mu_grid": (2, 4, 100, 1000), "gated_grid": (0.9, 1.0, 1.1, 1.2)},
     },
     "spiking-twin": {
         **{"n_points": 100, "label_after": 30, "frozen_points": 10, "cells": (1, 2)},

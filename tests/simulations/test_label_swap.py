@@ -42,7 +42,7 @@ def test_every_error_and_strength_is_that_of_a_circuit_of_its_own(run):
     assert run["share"].values.tolist() == [0.05, 0.1, 0.2]
     for rule, own in READOUTS.items():
         grid = module.RULES[rule]
-        for mu in run[grid].values:
+        for mu in run[grid].values[[0, 2]]:
             p = CircuitParameters(mu=float(mu), **own)
             for share in (0.05, 0.2):
                 circuit = ReferenceCircuit(p, MOONS_LIFT, settling="exact")
@@ -79,6 +79,12 @@ def test_parts_count_points_without_a_label_by_hand():
     assert module.by_part(y, classes, silent, settings).tolist() == [[[0], [0.5], [0.5], [0]]]
     silent[70:] = False
     assert np.isnan(module.by_part(y, classes, silent, settings)[0, 3, 0])
+    # Of 83 points 42 come after the exchange, and two of them after the four parts.
+    settings = get_experiment(NAME).config("exact", {"n_points": 83, "label_after": 0}).settings
+    assert (settings.change, settings.part) == (41, 10)
+    y, classes, silent = (np.ones(shape) for shape in ((83, 1, 1), (83,), (83, 1)))
+    classes[81:] = -1
+    assert module.by_part(y, classes, silent > 0, settings).tolist() == [[[0], [0], [0], [0]]]
 
 
 def test_the_critical_gain_by_hand():
@@ -102,8 +108,8 @@ def with_values(registered, values, choosing=None):
 
 
 def errors(few_third, more_second, elsewhere=0.3):
-    """Errors (share, part, gain), alike for both gains, in the two places that decide."""
-    array = np.full((3, 4, 2), elsewhere)
+    """Errors (share, part, gain), alike for all gains, in the two places that decide."""
+    array = np.full((3, 4, 4), elsewhere)
     array[0, 2], array[1, 1] = few_third, more_second
     return array
 
@@ -124,9 +130,9 @@ def test_a_readout_learns_anew_if_it_is_right_where_that_is_asked(registered, ru
 
 def test_the_gain_is_chosen_on_other_repeats(registered):
     own = errors(0.09, 0.015)
-    own[..., 0] = 0.9
-    choosing = np.full((3, 4, 2), 0.4)
-    choosing[..., 1] = 0.2
+    own[..., [0, 1, 3]] = 0.9
+    choosing = np.full((3, 4, 4), 0.4)
+    choosing[..., 2] = 0.2
     merged = with_values(registered, {"constant_wrong": own}, {"constant_wrong": choosing})
     claim = claim_named(NAME, merged, "a constant rate learns")
     assert claim.holds is True
@@ -134,43 +140,82 @@ def test_the_gain_is_chosen_on_other_repeats(registered):
 
 
 def tension(registered, below, above, faded, kept, critical=14.0):
-    """Errors in the third part with few labels, and strengths, at μ = 2 and at μ = 100."""
-    wrong = np.full((3, 4, 2), 0.3)
-    wrong[0, 2] = below, above
+    """Errors in the third part with few labels, and strengths, at μ = 2 and 4 and at 100 and
+    1000; one number stands for two."""
+    wrong = np.full((3, 4, 4), 0.3)
+    wrong[0, 2] = _pairs(below, above)
     values = {
         "constant_wrong": wrong,
-        "constant_strength": np.array([faded, kept]),
+        "constant_strength": _pairs(faded, kept),
         "critical": critical,
     }
     return claim_named(NAME, with_values(registered, values), "a critical gain parts").holds
 
 
+def _pairs(*values):
+    return np.concatenate([np.broadcast_to(value, 2) for value in values])
+
+
 def test_the_critical_gain_has_to_part_both(registered):
     assert tension(registered, 0.1, 0.9, 0.1, 0.9) is True
-    assert tension(registered, 0.6, 0.9, 0.1, 0.9) is False  # not overwritten below
-    assert tension(registered, 0.1, 0.4, 0.1, 0.9) is False  # overwritten above
-    assert tension(registered, 0.1, 0.9, 0.6, 0.9) is False  # carried on below
-    assert tension(registered, 0.1, 0.9, 0.1, 0.4) is False  # faded above
-    # Where all gains are below it, or near it, there is nothing to part.
-    assert tension(registered, 0.1, 0.1, 0.1, 0.1, critical=500.0) is None
-    assert tension(registered, 0.1, 0.9, 0.1, 0.9, critical=90.0) is None
-    assert tension(registered, 0.1, 0.9, 0.1, 0.9, critical=2.2) is None
-    assert tension(registered, 0.1, 0.9, 0.1, 0.9, critical=80.0) is True
+    assert tension(registered, 0.48, 0.52, 0.48, 0.52) is True  # all near the middle
+    assert tension(registered, 0.52, 0.9, 0.1, 0.9) is False  # not overwritten below
+    assert tension(registered, 0.1, 0.48, 0.1, 0.9) is False  # overwritten above
+    assert tension(registered, 0.1, 0.9, 0.52, 0.9) is False  # carried on below
+    assert tension(registered, 0.1, 0.9, 0.1, 0.48) is False  # faded above
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_the_critical_gain_has_to_part_every_gain(registered, order):
+    """Of the two gains on a side, either may be the one at which it does not."""
+    one = (0.1, 0.9)[::order]
+    assert tension(registered, one, 0.9, 0.1, 0.9) is False
+    assert tension(registered, 0.1, one, 0.1, 0.9) is False
+    assert tension(registered, 0.1, 0.9, one, 0.9) is False
+    assert tension(registered, 0.1, 0.9, 0.1, one) is False
+
+
+def test_where_gains_are_all_on_one_side_there_is_nothing_to_part(registered):
+    assert tension(registered, 0.1, 0.1, 0.1, 0.1, critical=5000.0) is None
+    one = (0.1, 0.9)
+    assert tension(registered, 0.1, one, 0.1, one, critical=900.0) is None  # 1000 is near it
+    assert tension(registered, one, 0.9, one, 0.9, critical=2.2) is None  # 2 is
+    # Within the factor a gain is on neither side: 100 is above 80, but not above 90.
+    assert tension(registered, 0.1, one, 0.1, 0.9, critical=80.0) is False
+    assert tension(registered, 0.1, one, 0.1, 0.9, critical=90.0) is True
+    assert tension(registered, one, 0.9, 0.1, 0.9, critical=4.7) is True
+    assert tension(registered, one, 0.9, 0.1, 0.9, critical=4.9) is False
+
+
+def gated(registered, wrong, strength, few=0.3):
+    """Errors in the third part with more labels (and with few), and strengths, at μ = 1.1 and
+    1.2; what is found at 0.9 and 1 is bad."""
+    array = np.full((3, 4, 4), 0.3)
+    array[1, 2] = 0.9, 0.8, *np.broadcast_to(wrong, 2)
+    array[0, 2] = 0.05, 0.06, *np.broadcast_to(few, 2)
+    values = {
+        "gated_wrong": array,
+        "gated_strength": np.array([0.1, 0.2, *np.broadcast_to(strength, 2)]),
+    }
+    return claim_named(NAME, with_values(registered, values), "carries and is over")
 
 
 def test_the_gated_readout_has_to_do_both_above_its_critical_gain(registered):
-    def verdict(wrong, strength, gain=1):
-        array = np.full((3, 4, 2), 0.3)
-        array[1, 2, gain] = wrong
-        kept = np.full(2, 0.1)
-        kept[gain] = strength
-        values = {"gated_wrong": array, "gated_strength": kept}
-        return claim_named(NAME, with_values(registered, values), "carries and is over").holds
+    assert gated(registered, 0.09, 0.52).holds is True
+    assert gated(registered, 0.11, 0.6).holds is False
+    assert gated(registered, 0.09, 0.48).holds is False
+    for order in (1, -1):  # at every gain
+        assert gated(registered, (0.05, 0.2)[::order], 0.9).holds is False
+        assert gated(registered, 0.05, (0.1, 0.9)[::order]).holds is False
 
-    assert verdict(0.09, 0.6) is True
-    assert verdict(0.11, 0.6) is False
-    assert verdict(0.09, 0.4) is False
-    assert verdict(0.0, 1.0, gain=0) is False  # at 0.9, where nothing counts
+
+def test_what_is_said_of_the_gated_readout_by_hand(registered):
+    claim = gated(registered, (0.05, 0.08), (0.9, 0.7), few=(0.4, 0.35))
+    assert claim.figure == (
+        "accuracy at least 0.920 ± 0.001, |y| at least 0.700 ± 0.001; with 1% labels at most "
+        "0.650 ± 0.001"
+    )
+    assert claim.short.startswith("0.920 and |y| 0.70, p < ")
 
 
 @pytest.mark.parametrize("changes", [{"n_points": 7900}, {"repeats": 19}])
@@ -235,17 +280,35 @@ def test_gains_are_chosen_on_ten_other_repeats():
 
 
 def test_controls_say_what_they_found(registered):
-    wrong = np.full((3, 4, 2), 0.3)
-    wrong[1, 2], wrong[0, 2, 1] = (0.25, 0.6), 0.7
-    values = {"constant_wrong": wrong, "printed_strength": np.array([0.2, 0.9])}
+    wrong = np.full((3, 4, 4), 0.3)
+    wrong[1, 2], wrong[0, 2, 3] = (0.25, 0.2, 0.6, 0.65), 0.7
+    values = {"constant_wrong": wrong, "printed_strength": np.array([0.15, 0.2, 0.9, 0.95])}
     merged = with_values(registered, values | {"critical": 14.0})
-    # With more labels, above the critical gain: at 100, where 0.6 are wrong.
+    # With more labels, above the critical gain: at 100, where 0.6 are wrong, and not at 1000.
     both = claim_named(NAME, merged, "carries and is over")
     assert "accuracy at most 0.400 ± 0.001" in both.control
-    # With the printed rate, below it: at 2.
+    # With the printed rate, below it: at 4, and not at 2.
     assert "is up to 0.200 ± 0.001" in claim_named(NAME, merged, "a critical gain parts").control
     anew = claim_named(NAME, merged, "a constant rate learns")
-    assert anew.control == "at the largest gain, 100: 0.70 0.70 0.30 0.70 and 0.70 0.70 0.40 0.70"
+    assert anew.control == "at the largest gain, 1000: 0.70 0.70 0.30 0.70 and 0.70 0.70 0.35 0.70"
+
+
+def test_the_registered_settings_are_those_that_were_chosen():
+    experiment = get_experiment(NAME)
+    config = experiment.config("exact", {})
+    assert (config.parameters, experiment.repeats) == (CircuitParameters(), 20)
+    assert config.settings.model_dump() == {
+        "n_points": 8000,
+        "label_after": 200,
+        "noise": 0.05,
+        "few": 0.01,
+        "more": 0.05,
+        "other_shares": (0.002, 0.005, 0.02),
+        "constant_rate": 0.005,
+        "gated_rate": 0.9,
+        "mu_grid": (2, 4, 8, 12, 20, 30, 100, 1000),
+        "gated_grid": (0.8, 0.9, 0.95, 1.0, 1.05, 1.1, 1.2),
+    }
 
 
 def test_all_points_may_be_labelled():

@@ -332,3 +332,170 @@ def test_claims_are_worded_as_they_are_printed():
     merged = registered()
     assert all(len(claim.short) <= 60 for claim in get_experiment(NAME).claims(merged))
     assert_printed(NAME, merged, grids=True)
+
+
+FEW = {
+    **{"n_points": 103, "drift_after": 52, "label_after": 20, "measured": 31, "windows": (7,)},
+    **{"speed": 20.0, "deform_speed": 40.0, "fast_speed": 60.0, "noise": 0.04, "more_noise": 0.1},
+    **{"map_after": 50, "map_speeds": (1000.0,), "map_rates": (0.02,), "map_tiles": 6},
+    **{"paper_mu": 20.0, "paper_rate": 0.02, "gated_mu": 1.05, "gated_rate": 0.8, "n_tiles": 12},
+}
+"""So few tiles that they have to move, and numbers that nothing divides."""
+
+FEW_READOUTS = {
+    "paper": {"readout_rule": "paper", "readout_rate": 0.02, "mu": 20.0},
+    "gated": {"readout_rule": "gated", "readout_rate": 0.8, "mu": 1.05},
+}
+
+
+def of_few(rule, recycle=True, **changes):
+    """A circuit as they are at the size `FEW`."""
+    p = get_experiment(NAME).parameters.replace(n_tiles=12, recycle=recycle)
+    return ReferenceCircuit(p.replace(**FEW_READOUTS[rule] | changes), DRIFT_LIFT, settling="exact")
+
+
+def in_halves(y, classes):
+    """Right answers, silence being half of one."""
+    return [0.5 if a == 0 else float(a * c > 0) for a, c in zip(y, classes, strict=True)]
+
+
+@pytest.fixture(scope="module")
+def few():
+    return simulate(NAME, seed=5, **FEW)
+
+
+@pytest.mark.filterwarnings("ignore::circuits.errors.LostLabelWarning")
+@pytest.mark.parametrize("name", module.STREAMS)
+def test_where_tiles_are_few_they_move_or_are_kept(few, name):
+    settings = get_experiment(NAME).config("exact", FEW).settings
+    stream = settings.stream(name, 5)
+    answers = {}
+    for rule in module.RULES:
+        for follower, recycle in ((rule, True), (f"{rule}, tiles kept", False)):
+            run = of_few(rule, recycle).run(stream.points, stream.labels)
+            answers[follower] = run["y"].to_numpy()[:, 0]
+    assert (answers["gated"] != answers["gated, tiles kept"]).any()
+    frozen = of_few("gated")
+    begun = frozen.run(stream.points[:52], stream.labels[:52])["y"].to_numpy()[:, 0]
+    answers["frozen"] = np.append(begun, frozen.predict(stream.points[52:])[:, 0])
+    assert few["time"].values.tolist() == list(range(2, 103, 2))
+    for follower, y in answers.items():
+        right = in_halves(y, stream.classes)
+        found = few.sel(stream=name, follower=follower)
+        assert float(found["accuracy"]) == pytest.approx(np.mean(right[-31:])), follower
+        windows = [np.mean(right[i : i + 2]) for i in range(0, 102, 2)]
+        np.testing.assert_allclose(found["course"], windows)
+
+
+@pytest.mark.filterwarnings("ignore::circuits.errors.LostLabelWarning")
+def test_where_tiles_are_few_the_map_and_the_pictures_are_of_tiles_that_move(few):
+    settings = get_experiment(NAME).config("exact", FEW).settings
+    turned = settings.turned(1000.0, 5)
+    assert len(turned.points) == 55
+    for tiles, own in (
+        ("recruited", of_few("gated", learning_rate=0.02)),
+        ("shifted", of_few("gated", False, n_tiles=6, learning_rate=0.02)),
+    ):
+        y = own.run(turned.points, turned.labels)["y"].to_numpy()[:, 0]
+        # The last three of five points.
+        expected = np.mean(in_halves(y[52:], turned.classes[52:]))
+        assert few["map"].sel(tiles=tiles).item() == expected
+    stream, own = settings.stream("rotate", 5), of_few("gated")
+    moments = [int(52 + k * 51 / 40) for k in range(41)]
+    assert few["moment_time"].values.tolist() == moments
+    for k, (start, end) in enumerate(zip([0, *moments], moments, strict=False)):
+        own.run(stream.points[start:end], stream.labels[start:end])
+        one = few.isel(moment=k)
+        assert (one["tile_center"].values == tile_centers_of(own.state.W, DRIFT_LIFT)).all()
+        # All points there are before anything moves, where they are fewer than 120.
+        assert (one["shown_point"].values == stream.points[end - 52 : end]).all()
+
+
+def test_others_are_given_what_comes_before_the_drift():
+    """A point is of another class than all before it, and the next one is at its place: that has
+    its answer if the class was given, which it is up to the drift."""
+    settings = get_experiment(NAME).config("exact", FEW).settings
+    points = np.random.default_rng(0).normal(size=(103, 2)) * 0.1
+    for odd, answer in ((51, -1), (52, 1)):
+        classes = np.ones(103, dtype=int)
+        classes[odd] = -1
+        points[odd + 1] = points[odd]
+        stream = module.Stream(points, classes, np.zeros(103, dtype=int))
+        found = module.others(settings, stream)
+        assert found.keys() == {"chain 7", "propagation"}
+        assert found["chain 7"][odd + 1] == answer
+    # Two hundred points in a window, a hundred at a time.
+    settings = get_experiment(NAME).config("exact", TINY[NAME]).settings
+    stream = settings.stream("noisy", 1)
+    given = np.where(np.arange(400) < 200, stream.classes, 0)
+    wanted = window_propagation(stream.points, given, 200, 100)
+    assert (module.others(settings, stream)["propagation"] == wanted).all()
+    for other in ((201, 100), (200, 101)):
+        assert (window_propagation(stream.points, given, *other) != wanted).any()
+
+
+def test_a_window_is_a_forty_eighth_of_the_stream():
+    experiment = get_experiment(NAME)
+    for n_points, window in ((480, 10), (489, 10), (528, 11)):
+        settings = experiment.config("exact", FEW | {"n_points": n_points}).settings
+        assert module.window_of(settings) == window
+
+
+def test_accuracy_that_does_not_fall_through_the_middle_has_no_limit_on_the_map():
+    speeds = np.array([1.0, 4.0, 16.0])
+    assert module.crossing(speeds, np.array([1.0, module.LOST, module.LOST])) == 16
+
+
+@pytest.mark.parametrize("rule", module.RULES)
+def test_the_worst_repeat_may_be_as_low_as_is_said(rule):
+    merged = registered({("rotate", rule): 0.999})
+    at = {"stream": 0, "follower": list(merged["follower"].values).index(rule), "repeat": 3}
+    for worst, holds in ((module.WORST, True), (module.WORST - 1e-9, False)):
+        merged["accuracy"][at] = worst
+        words = f"{module._NAMES[rule]} follows moons until"
+        assert claim_named(NAME, merged, words).holds is holds
+
+
+def limit(run, *rates):
+    """The claim on a map whose limits, v/(eta rho), are spread about these by a factor of 1.02
+    either way, at one eta each; without tiles to spare about three times these."""
+    way = 2 * math.pi * module.travel() * 1e-4 / get_experiment(NAME).parameters.tile_radius
+
+    def made(seed, run):
+        speeds = np.array([1.0, 1e4])
+        limits = np.array([rates, [3 * rate for rate in rates]]) * 1.02 ** (-1) ** seed
+        etas = 50 * way / np.array(rates)  # so that the limit is a speed of 50
+        share = np.log(limits * etas / way) / np.log(1e4)
+        # From 1 on a straight line through LOST at that share of the way, or a little above it.
+        map_ = np.stack([np.ones_like(share), 1 - (1 - module.LOST) / share], axis=-1)
+        return {"map": map_, "eta": etas, "speed": speeds}
+
+    merged = planted(NAME, made, run=run.reset_index(["eta", "speed"]))
+    return claim_named(NAME, merged.set_xindex("eta").set_xindex("speed"), "the limit of speed")
+
+
+def test_the_limit_is_the_geometric_mean_at_every_rate(run):
+    claim = limit(run, 0.8, 1.25)
+    assert claim.holds is True
+    assert claim.short.startswith("v/(ηρ) at the limit 0.80 to 1.25, p < ")
+    assert claim.figure.startswith("limit of v/(η ρ): 0.80 (η = ")
+    assert ", 1.25 (η = " in claim.figure
+    assert ": 2.40 (η = " in claim.control
+    assert ", 3.75 (η = " in claim.control
+    for rates, holds in (
+        *(((0.53, 1.9), True), ((1.9, 0.53), True)),
+        *(((1.0, 2.1), False), ((2.1, 1.0), False)),
+        *(((0.47, 1.0), False), ((1.0, 0.47), False)),
+    ):
+        assert limit(run, *rates).holds is holds, rates
+
+
+def test_gains_of_both_readouts_are_said():
+    merged = registered({("fast", "paper"): 0.95, ("fast", "gated"): 0.92})
+    claim = claim_named(NAME, merged, "used tiles move on")
+    assert claim.short.startswith("+0.050 (paper), +0.020 (gated), p ")
+
+
+def test_the_rule_of_the_readout_is_not_for_users_to_set():
+    with pytest.raises(ParameterError, match="sets readout_rule itself: set paper_mu or gated_mu"):
+        get_experiment(NAME).config("exact", {"readout_rule": "paper"})

@@ -493,6 +493,33 @@ def test_where_nothing_can_be_written_nothing_is_computed(tmp_path):
         assert Toy.asked == []
 
 
+def test_what_cannot_be_run_is_refused_before_anything_is_written(tmp_path, monkeypatch):
+    asked = []
+
+    def check(self, config, seeds):
+        asked.append((config, list(seeds)))
+        if 3 in asked[-1][1]:
+            raise InputError("there is no 3")
+
+    out = tmp_path / "results"
+    monkeypatch.setattr(Toy, "check", check)
+    with pytest.raises(InputError, match="there is no 3"):
+        sweep.run_experiment(config(), [2, 3], out)
+    assert not out.exists()
+    sweep.run_experiment(config(), [1, 2], out)
+    sweep.run_experiment(config(), [1, 2], out)  # what is there needs nothing any more
+    assert asked == [(config(), [2, 3]), (config(), [1, 2]), (config(), [])]
+    # On a cluster there may be what is not here.
+    monkeypatch.setattr(sweep, "_on_cluster", lambda todo, address: map(sweep.run_job, todo))
+    sweep.run_experiment(config(), [3], out, scheduler="tcp://there")
+    assert len(asked) == 3
+    other = tmp_path / "again"
+    with pytest.raises(InputError, match="there is no 3"):
+        sweep.rerun(out / NAME / "seed-00003.nc", other)
+    assert asked[3:] == [(config(), [3])]
+    assert not other.exists()
+
+
 def test_what_a_killed_sweep_was_writing_is_removed(tmp_path):
     """Even where all runs are there and nothing is written beside them."""
     sweep.run_experiment(config(), [0], tmp_path)
