@@ -99,6 +99,7 @@ class SpikingTwin(base.Experiment[Settings]):
     settings_class = Settings
     parameters: ClassVar = CircuitParameters()
     lift: ClassVar = MOONS_LIFT
+    main: ClassVar = "accuracy"
     repeats: ClassVar = 20
     selection_repeats: ClassVar = 5
     size: ClassVar = ("n_points", "frozen_points", "board_points")
