@@ -102,15 +102,15 @@ class KeptRuns:
 
     def _read(self, path: Path) -> None:
         """Take over a file of this code; set aside what is not whole."""
-        if results.kind_of(path) != self.kind:
+        table = _with_words(results.load(path)) if results.is_whole(path) else xr.Dataset()
+        needed = ("run_fingerprint", "run_seed", "run_seconds", "run_engine", "run_failed")
+        if table.attrs.get("kind") != self.kind or not {*needed} <= {*table.coords}:
             results.set_aside(path)
-            return
-        table = _with_words(results.load(path))
-        if table.attrs.get("code") != results.code_revision():
+        elif table.attrs.get("code") != results.code_revision():
             self.older.append(path)
-            self.of_other_code += table.sizes.get("run", 0)
-            return
-        self._take(table)
+            self.of_other_code += table.sizes["run"]
+        else:
+            self._take(table)
 
     def _take(self, table: xr.Dataset) -> None:
         number = len(self.tables)
