@@ -128,7 +128,9 @@ def figure(result: xr.Dataset) -> Figure:
         else:
             fig = _maps(_mean(values), label)
         count = values.sizes["repeat"]
-        title = f"{result.attrs.get('experiment', 'sweep')}, {count} repeat{'s' * (count > 1)} of each"
+        title = (
+            f"{result.attrs.get('experiment', 'sweep')}, {count} repeat{'s' * (count > 1)} of each"
+        )
         fig.suptitle(title, fontsize=10, fontweight="bold")
     return fig
 
