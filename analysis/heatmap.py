@@ -21,8 +21,8 @@ def draw_shares(
 ) -> None:
     """Shares (row, column) from 0 to 1 as colours and numbers, the first row lowest, with the
     values of both parameters at the axes."""
-    names = ([f"{number:.4g}" for number in numbers] for numbers in (rows, columns))
-    draw_map(ax, values, *names, (0, 1))
+    up, across = ([f"{number:.4g}" for number in numbers] for numbers in (rows, columns))
+    draw_map(ax, values, up, across, (0, 1))
 
 
 def draw_map(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import matplotlib.pyplot as plt
@@ -180,7 +180,7 @@ def _maps(mean: xr.DataArray, label: str) -> Figure:
     by_size = sorted(map(str, mean.dims), key=lambda dim: mean.sizes[dim])
     apart = by_size[0] if mean.ndim == 3 else None
     across, up = (str(dim) for dim in mean.dims if dim != apart)
-    panels: Sequence[Any] = [None] if apart is None else mean[apart].to_numpy()
+    panels = [""] if apart is None else _words(mean[apart].to_numpy())
     if len(panels) > MOST_MAPS:
         raise InputError(
             f"a figure shows at most {MOST_MAPS} maps, and {apart} has {len(panels)} values: "
@@ -213,7 +213,7 @@ def _maps(mean: xr.DataArray, label: str) -> Figure:
             scale,
         )
         if apart is not None:
-            ax.set_title(f"{_axis_name(mean, apart)} {_words([panels[i]])[0]}", fontsize=9)
+            ax.set_title(f"{_axis_name(mean, apart)} {panels[i]}", fontsize=9)
         if i % columns == 0:
             ax.set_ylabel(_axis_name(mean, up))
         if i >= len(panels) - columns:

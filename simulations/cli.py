@@ -503,7 +503,9 @@ def reproduce(
 
 @app.command()
 def bench(
-    quick: Annotated[bool, typer.Option(help="Two sizes, no Python loops, no scaling.")] = False,
+    quick: Annotated[
+        bool, typer.Option(help="Two sizes, no Python loops, no scaling, no sweep.")
+    ] = False,
     repeats: Annotated[int, typer.Option(help="Interleaved repeats.", min=1)] = 3,
     out: Out = Path("results/bench"),
 ) -> None:

@@ -203,7 +203,7 @@ def _as_list(name: str, given: Any) -> list[Any]:
 
 def _values_of(config: Config[Any]) -> dict[str, Any]:
     """Parameters and settings by name, as plain values."""
-    return config.parameters.as_dict() | config.settings.model_dump(mode="json")
+    return {**config.parameters.as_dict(), **config.settings.model_dump(mode="json")}
 
 
 def _held(
