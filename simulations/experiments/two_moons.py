@@ -183,6 +183,7 @@ class TwoMoons(base.Experiment[Settings]):
         over_time = _over_time(answers[:, 0], stream)
         measured = run.assign(
             circuit_accuracy=("placement", accuracies(answers, stream)),
+            circuit_strength=("placement", np.abs(answers[-_half(stream) :]).mean(axis=0)),
             accuracy_over_time=("window", list(over_time.values())),
             spread_correlation=correlation,
             spread_presentations=last,
@@ -393,8 +394,13 @@ def solved(stream: Stream, parameters: CircuitParameters) -> Solved:
 
 def accuracies(y: FloatArray, stream: Stream) -> list[float]:
     """Accuracy of answers (T, placement) on the second half of the last pass."""
-    half = stream.settings.n_points - stream.settings.n_points // 2
+    half = _half(stream)
     return [accuracy(one[-half:], stream.classes[-half:]) for one in y.T]
+
+
+def _half(stream: Stream) -> int:
+    """Presentations of the second half of the last pass, on which answers count."""
+    return stream.settings.n_points - stream.settings.n_points // 2
 
 
 def waking(run: xr.Dataset, stream: Stream) -> tuple[float, float, float]:
