@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
+import time
 from types import SimpleNamespace
 
 import numpy as np
@@ -13,7 +15,7 @@ import xarray as xr
 from circuits import CircuitParameters, results
 from circuits.errors import DivergenceError, InputError
 from circuits.files import FileError
-from simulations import kept_runs
+from simulations import kept_runs, parameter_sweep
 from simulations import sweep as repeats
 from simulations.experiments import EXPERIMENTS, Entry
 from simulations.experiments.experiment import Experiment, Settings
@@ -157,6 +159,9 @@ def test_runs_that_diverge_are_unknown_and_the_others_known(tmp_path, capsys):
     assert found["value"].sel(mu=1).to_numpy().tolist() == [100, 101]
     assert np.isnan(found["value"].sel(mu=13)).all()
     assert np.isnan(found["course"].sel(mu=13)).all()
+    assert found["word"].to_numpy().tolist() == [["even", "odd"], ["", ""]]
+    assert np.isnan(found["run_seconds"].sel(mu=13)).all()
+    assert found.attrs["engine"] == "exact"
     assert found["run_failed"].to_numpy().tolist() == [[False, False], [True, True]]
     assert "toy: 2 of 4 runs diverged and are NaN\n" in capsys.readouterr().out
     Toy.asked.clear()
@@ -185,14 +190,16 @@ def test_more_repeats_and_more_values_compute_only_those(tmp_path, capsys):
     capsys.readouterr()
     swept(tmp_path)
     assert Toy.asked == []
-    assert "toy: 6 of 6 runs were finished before\n" in capsys.readouterr().out
+    said = capsys.readouterr()
+    assert "toy: 6 of 6 runs were finished before\n" in said.out
+    capsys.readouterr()
     found = swept(tmp_path, {"mu": [3, 4]}, repeats=3)
     assert Toy.asked == [(4, 0), (4, 1), (3, 2), (4, 2)]
     assert found["value"].to_numpy().tolist() == [[300, 301, 302], [400, 401, 402]]
     said = capsys.readouterr()
     assert "toy: 2 of 6 runs were finished before\n" in said.out
-    assert "2/6" in said.err
-    assert "6/6" in said.err
+    places = re.findall(r"(\d+)/6", said.err)
+    assert (places[0], places[-1]) == ("2", "6")
     assert "sweep toy: " in said.err
     Toy.asked.clear()
     swept(tmp_path, {"mu": [3]}, changes={"tile_radius": 1.0})
@@ -231,6 +238,58 @@ def test_how_long_runs_wait_to_be_written(tmp_path, monkeypatch, seconds, share,
     swept(tmp_path)
     # Those that do not wait have a file each.
     assert len(kept(tmp_path)) == count
+
+
+def test_a_share_of_the_time_may_wait_as_well(tmp_path, monkeypatch):
+    """After 500 s 2 % of them are 10 s: then what took 9 s waits, and what took 11 s does not."""
+    clock = [0.0]
+    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
+    runs = kept_runs.KeptRuns(tmp_path / "runs", NAME)
+    config = Toy(NAME).config("exact", {})
+
+    def add(seed, now):
+        clock[0] = now
+        runs.add(parameter_sweep.run_point(parameter_sweep.Point(config.as_dict(), seed)))
+        return len(list((tmp_path / "runs").iterdir()))
+
+    assert [add(0, 4), add(1, 5.5), add(2, 500), add(3, 509), add(4, 511)] == [0, 1, 2, 2, 3]
+
+
+def test_what_a_killed_sweep_was_writing_is_removed(tmp_path):
+    swept(tmp_path)
+    left = tmp_path / f"sweep-{NAME}" / f".{'0' * 16}.manifold-circuit-partial.nc"
+    left.write_bytes(b"half")
+    swept(tmp_path)
+    assert not left.exists()
+
+
+def test_where_nothing_can_be_written_nothing_is_computed(tmp_path):
+    (tmp_path / f"sweep-{NAME}").write_text("in the way")
+    with pytest.raises(FileError, match="cannot write to"):
+        swept(tmp_path)
+    assert Toy.asked == []
+
+
+def test_a_sweep_measures_and_takes_no_seeds_for_choosing(tmp_path, monkeypatch):
+    monkeypatch.setattr(Toy, "selection_repeats", 2)
+    monkeypatch.setattr(
+        Toy, "measure", lambda *arguments: Toy.simulate(*arguments)[["value", "whole"]]
+    )
+    found = swept(tmp_path, {"mu": [2]})
+    assert {*found.data_vars} == {"swept", "value", "whole"}
+    assert found["seed"].to_numpy().tolist() == [0, 1]
+
+
+def test_runs_of_several_engines_are_named(tmp_path, monkeypatch):
+    real = Toy.simulate
+    monkeypatch.setattr(
+        Toy,
+        "simulate",
+        lambda self, config, *rest: real(self, config, *rest).assign_attrs(
+            engine=f"engine {config.parameters.mu:g}"
+        ),
+    )
+    assert swept(tmp_path, {"mu": [2, 1]}).attrs["engine"] == "engine 1 and engine 2"
 
 
 def flip(path):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import signal
+import time
 
 import numpy as np
 import pytest
@@ -114,6 +115,26 @@ def test_an_interrupted_command_goes_on(tmp_path):
     (before,) = re.findall(r"two-moons: (\d+) of 200 runs were finished before", done.stdout)
     assert 1 <= int(before) < 200
     assert results.load(tmp_path / "sweep-two-moons.nc").sizes["mu"] == 200
+
+
+def test_a_command_that_is_killed_has_kept_what_it_wrote(tmp_path):
+    words = ["sweep", "two-moons", "--over", "mu=1:1000:5000:log", "--repeats", 1, "--engine"]
+    words += ["exact", *MOONS, "--jobs", 2, "--out", tmp_path]
+    process, mark = processes.start(*words, cwd=tmp_path, module="simulations")
+    folder = tmp_path / "sweep-two-moons"
+    while not [*folder.glob("runs-*.nc")]:
+        assert process.poll() is None
+        time.sleep(0.1)
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    assert processes.left_after(mark, 20) == []
+    kept = kept_runs.KeptRuns(folder, "two-moons")
+    assert kept.places
+    assert all(results.is_whole(path) for path in folder.glob("runs-*.nc"))
+    done = command("sweep", "two-moons", "--over", "mu=1,2000", *words[4:])
+    assert done.returncode == 0, done.stderr
+    # The first of the range was among the first to be computed.
+    assert "two-moons: 1 of 2 runs were finished before\n" in done.stdout
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)
