@@ -46,7 +46,7 @@ def draw_map(
         # In a box of the cell's colour, because a line may run through it.
         box = {"fc": colors(place) if known else "w", "ec": "none", "pad": 1}
         ax.text(
-            k, j, f"{value:.{digits}f}" if known else "–",
+            k, j, (f"{value:.{digits}f}" if abs(value) < 1e5 else f"{value:.3g}") if known else "–",
             ha="center", va="center", fontsize=7, bbox=box, zorder=3,
             color="k" if place > 0.6 or not known else "w",
         )  # fmt: skip

@@ -97,11 +97,13 @@ def _compute(
     """Compute the runs that are not kept, every combination before the next seed."""
     name = combinations.experiment.name
     marks = [config.fingerprint() for config in combinations.configs]
+    plain = [config.as_dict() for config in combinations.configs]
+    words = [combinations.words(i) for i in range(len(plain))]
     todo = [
-        Point(config.as_dict(), seed, combinations.words(i))
+        Point(plain[i], seed, words[i])
         for seed in seeds
-        for i, config in enumerate(combinations.configs)
-        if (marks[i], seed) not in kept.places
+        for i, mark in enumerate(marks)
+        if (mark, seed) not in kept.places
     ]
     total = len(marks) * len(seeds)
     if len(todo) < total:

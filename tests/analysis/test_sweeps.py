@@ -194,6 +194,28 @@ def test_runs_that_are_unknown_are_left_out_of_means():
     assert np.isnan(ax.lines[0].get_ydata()).tolist() == [True, False, False, False]
 
 
+@pytest.mark.parametrize("names", [("mu",), ("readout",), ("mu", "tile_radius")])
+@pytest.mark.parametrize("number", [np.nan, np.inf, -np.inf, 1e300])
+def test_absurd_numbers_are_drawn_or_refused(tmp_path, names, number):
+    result = a_sweep(*names)
+    result["accuracy"][...] = number
+    assert len(kinds.save(result, "sweep", tmp_path / "a")) == 2
+    result["accuracy"][0] = 0.5
+    assert len(kinds.save(result, "sweep", tmp_path / "a")) == 2
+
+
+def test_a_sweep_that_does_not_fit_together_is_refused_in_a_sentence():
+    result = a_sweep("mu", "tile_radius")
+    for damaged in (
+        result.assign_coords(swept_parameter=["mu", "placement"]),
+        result.assign_attrs(main=np.array([1.0, 2.0])),
+        result.drop_vars(["accuracy", "late"]),
+    ):
+        with pytest.raises(InputError) as error:
+            kinds.draw(damaged, "sweep")
+        assert "\n" not in str(error.value)
+
+
 def test_large_maps_have_no_numbers_and_fewer_names():
     ax = plt.figure().add_subplot()
     names = [str(i) for i in range(30)]
