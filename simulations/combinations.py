@@ -6,12 +6,14 @@ import itertools
 import json
 import math
 import re
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from tqdm import tqdm
 
 from circuits.errors import InputError, ParameterError, shown
 from circuits.parameters import seconds
@@ -179,8 +181,12 @@ def combine(
             raise InputError(f"{shown(name)} is swept over and set: leave one out")
     experiment.require_names([*values, *changes])
     require_few({name: len(given) for name, given in values.items()}, repeats)
-    configs = []
-    for combination in itertools.product(*values.values()):
+    configs, total = [], math.prod(map(len, values.values()))
+    every = itertools.product(*values.values())
+    # Tens of thousands take a while to check.
+    for combination in tqdm(
+        every, "combinations", total, leave=False, delay=2, disable=sys.stderr is None
+    ):
         chosen = dict(zip(values, combination, strict=True))
         try:
             configs.append(experiment.config(engine, {**changes, **chosen}, quick))
