@@ -130,6 +130,7 @@ DIMENSIONS: dict[str, tuple[tuple[str, ...], ...]] = {
     "hard_answer": (("hard", "example"),),
     "hard_class": (("hard", "example"),),
     "n_labels": (("n_labels",),),
+    "swept": (("swept_parameter",),),
     "change_at": ((),),
     "decided_at": ((),),
 }

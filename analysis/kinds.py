@@ -279,6 +279,7 @@ KINDS = {
         ),
         of_first="Tiles and images",
     ),
+    "sweep": Kind("An experiment over its parameters", "sweeps:figure", (("swept",),), merged=True),
     "supervision": Kind(
         "Semi- against fully supervised on chessboards",
         "figures.boards:figure_supervision",

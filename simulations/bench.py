@@ -29,6 +29,7 @@ from circuits.engines import ENGINES, cache, compiler
 from circuits.engines.scratch import scratch_folder
 from circuits.errors import EngineError
 from circuits.making import SOLVERS, make_circuit
+from circuits.results import load
 from circuits.state import Task
 from simulations import annarchy
 from simulations.datasets import MOONS_LIFT, two_moons
@@ -53,6 +54,10 @@ SPIKING: dict[str, SpikingParameters | None] = {
     "escape, N = 1": SpikingParameters(neuron="escape"),
 }
 """The circuit and its spiking twins, N cells per unit, that are timed side by side."""
+SWEPT = {"mu": "1:1000:10:log", "tile_radius": "0.2:0.4:5"}
+"""Fifty combinations of parameters, for which one program is compiled."""
+SWEPT_REPEATS, SWEPT_JOBS, SWEPT_TARGET = 20, 2, 180
+"""Repeats of each, processes, and the seconds that all of them should take at most."""
 TARGETS = {"if, N = 1": 1.5, "if, N = 4": 5.0}
 """Milliseconds of CPU time that a presentation of a twin should take at most."""
 
@@ -288,6 +293,20 @@ def spiking_cost(repeats: int) -> dict[str, Any]:
     }
 
 
+def sweep_cost() -> dict[str, Any]:
+    """Seconds that a thousand runs of two moons take with the command ``sweep``, from its start and
+    an empty build cache to the file with all of them; and CPU seconds of all its processes."""
+    command = [sys.executable, "-m", "simulations", "sweep", "two-moons"]
+    command += [word for name, values in SWEPT.items() for word in ("--over", f"{name}={values}")]
+    command += ["--repeats", str(SWEPT_REPEATS), "--jobs", str(SWEPT_JOBS), "--out"]
+    with empty_cache(), scratch_folder() as folder:
+        started, used = time.perf_counter(), children_clock()
+        subprocess.run([*command, str(folder)], capture_output=True, check=True)
+        taken = {"seconds": time.perf_counter() - started, "cpu_seconds": children_clock() - used}
+        found = load(folder / "sweep-two-moons.nc")
+    return {"runs": found["run_seconds"].size, "processes": SWEPT_JOBS, **taken}
+
+
 SCALING: dict[str, dict[str, Any]] = {
     "m": {"sizes": (50, 100, 200, 400, 800, 1600), "fixed": "k = 4"},
     "k": {"sizes": (1, 2, 4, 8, 16, 32), "fixed": "m = 200"},
@@ -365,7 +384,7 @@ def measure_size(
 
 
 def run_benchmark(quick: bool, repeats: int) -> dict[str, Any]:
-    """All measurements. ``quick`` leaves out the large sizes and the scaling."""
+    """All measurements. ``quick`` leaves out the large sizes, the scaling and the sweep."""
     if not fused_available():
         raise EngineError(
             "the benchmark compares with a kernel compiled by numba: pip install "
@@ -373,7 +392,7 @@ def run_benchmark(quick: bool, repeats: int) -> dict[str, Any]:
         )
     sizes = SIZES[:2] if quick else SIZES
     engines = QUICK if quick else TIMED
-    total = len(sizes) * (2 + repeats) + 3 + (0 if quick else 18)
+    total = len(sizes) * (2 + repeats) + 3 + (0 if quick else 19)
     results: dict[str, Any] = {"sizes": {}}
     with tqdm(total=total, desc="bench", unit="part") as bar:
         for m, k in sizes:
@@ -386,6 +405,8 @@ def run_benchmark(quick: bool, repeats: int) -> dict[str, Any]:
         bar.update()
         if not quick:
             results["scaling"] = scaling(repeats, bar)
+            results["sweep"] = sweep_cost()
+            bar.update()
     results["versions"] = versions() | {
         "compiler": compiler.toolchain()["version"],
         "machine": platform.machine(),
@@ -417,6 +438,8 @@ def table(results: dict[str, Any]) -> str:
     lines.append(f"72 readouts instead of 1 at 200 x 8: {readouts['ratio']:.2f} times the time")
     parts = ", ".join(f"{k} {v:.2f} s" for k, v in process.items() if isinstance(v, float))
     lines.append(f"second process, warm cache, to its first steps: {parts}")
+    if "sweep" in results:
+        lines.append(_sweep(results["sweep"]))
     for name, found in results.get("scaling", {}).items():
         slopes = ", ".join(f"{e} {s:.2f}" for e, s in found["slope of the last three"].items())
         lines.append(f"time against {name} ({found['fixed']}), log-log slope: {slopes}")
@@ -447,6 +470,14 @@ def _spiking(found: dict[str, Any]) -> list[str]:
             f"{found['steps'][name]} steps{target}"
         )
     return lines
+
+
+def _sweep(found: dict[str, Any]) -> str:
+    return (
+        f"{found['runs']:,} runs of two moons in one sweep, cpp_standalone, {found['processes']} "
+        f"processes, empty cache: {found['seconds']:.0f} s, target {SWEPT_TARGET} s; CPU time "
+        f"{found['cpu_seconds']:.0f} s"
+    )
 
 
 def _two_moons(results: dict[str, Any]) -> str:

@@ -23,13 +23,18 @@ def parse_changes(items: list[str], option: str = "--set") -> dict[str, Any]:
             raise InputError(f"{option} takes key=value, got {shown(item)}")
         if key in changes:
             raise InputError(f"{option} {shown(key)} is given twice: leave one out")
-        try:
-            changes[key] = json.loads(text, parse_int=partial(_whole, option))
-        except json.JSONDecodeError:
-            changes[key] = text.strip()
-        except RecursionError:
-            raise InputError(f"{option} {shown(key)} is nested too deeply") from None
+        changes[key] = parse_value(key, text, option)
     return changes
+
+
+def parse_value(key: str, text: str, option: str) -> Any:
+    """A value as it is typed: JSON where it can be, else a word."""
+    try:
+        return json.loads(text, parse_int=partial(_whole, option))
+    except json.JSONDecodeError:
+        return text.strip()
+    except RecursionError:
+        raise InputError(f"{option} {shown(key)} is nested too deeply") from None
 
 
 def spiking_parameters(

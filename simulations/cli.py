@@ -227,6 +227,56 @@ def run(
     print(f"wrote {out / experiment}.nc and {out / experiment}/")
 
 
+@app.command("sweep")
+def sweep_parameters(
+    context: typer.Context,
+    experiment: Annotated[str, typer.Argument(help="A name from 'list'.")],
+    over: Annotated[
+        list[str],
+        typer.Option(
+            help="name=a,b,c, name=low:high:count or name=low:high:count:log, for any parameter "
+            "of the circuit or the experiment; several are combined."
+        ),
+    ],
+    engine: Engine = "cpp_standalone",
+    seed: FirstSeed = 0,
+    repeats: Annotated[int | None, typer.Option(help="How many seeds of each.", min=1)] = None,
+    changes: Changes = None,
+    jobs: Jobs = 1,
+    scheduler: Scheduler = None,
+    out: Out = Path("results"),
+    quick: Quick = False,
+) -> None:
+    """Run an experiment at every combination of values of its parameters, into one file.
+
+    Controls and comparisons that take most of an experiment's time may be left out. Finished runs
+    are found again, also when there are more repeats or other values; 'plot' draws the file.
+
+    Example: manifold-circuit sweep two-moons --over tile_radius=0.1:0.6:6 --repeats 5 --jobs 2
+
+    Example: manifold-circuit sweep two-moons --over mu=1:1000:4:log --over readout=clip,tanh
+    """
+    if scheduler is not None:
+        _refuse(context, "jobs", "with --scheduler")
+    from simulations import parameter_sweep
+    from simulations.changes import parse_changes
+    from simulations.combinations import parse_over
+
+    parameter_sweep.sweep(
+        experiment,
+        parse_over(over),
+        changes=parse_changes(changes or []),
+        repeats=repeats,
+        seed=seed,
+        engine=engine,
+        jobs=jobs,
+        scheduler=scheduler,
+        out=out,
+        quick=quick,
+    )
+    print(f"wrote {out / f'sweep-{experiment}'}.nc and {out / f'sweep-{experiment}'}/")
+
+
 def _run_again(source: Path, out: Path) -> None:
     from simulations import sweep
 
@@ -339,17 +389,30 @@ def plot(
     out: Annotated[
         Path | None, typer.Option(help="Folder for the figures; default: beside the result.")
     ] = None,
+    variable: Annotated[
+        str | None, typer.Option(help="Of a sweep: what to draw; default: what says most.")
+    ] = None,
+    at: Annotated[
+        list[str] | None, typer.Option(help="Of a sweep: dimension=value to stay at, of any.")
+    ] = None,
 ) -> None:
     """Draw what a result can show, as PNG and PDF.
 
     Without --kind, everything that needs no computing; the rest is listed.
 
     Example: manifold-circuit plot results/demo/two-moons.nc --kind raster --kind tiles
+
+    Example: manifold-circuit plot results/sweep-two-moons.nc --variable spread_presentations
     """
     from analysis import kinds
     from circuits import files, results
 
     dataset = results.load(result)
+    if variable is not None or at:
+        from analysis.sweeps import chosen
+        from simulations.changes import parse_changes
+
+        dataset = chosen(dataset, variable, parse_changes(at or [], "--at"))
     folder = out or result.parent / "figures"
     files.require_folder(folder)
     offered = kinds.offered(dataset)
@@ -360,7 +423,8 @@ def plot(
     refused = []
     for name in wanted:
         try:
-            drawn = kinds.save(dataset, name, folder / f"{result.stem}-{name}")
+            stem = f"{result.stem}-{name}" + (f"-{variable}" if variable else "")
+            drawn = kinds.save(dataset, name, folder / stem)
         except InputError as error:
             refused.append(str(error))
         else:
@@ -452,7 +516,9 @@ def reproduce(
 
 @app.command()
 def bench(
-    quick: Annotated[bool, typer.Option(help="Two sizes, no Python loops, no scaling.")] = False,
+    quick: Annotated[
+        bool, typer.Option(help="Two sizes, no Python loops, no scaling, no sweep.")
+    ] = False,
     repeats: Annotated[int, typer.Option(help="Interleaved repeats.", min=1)] = 3,
     out: Out = Path("results/bench"),
 ) -> None:

@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -76,9 +76,10 @@ def config_from(values: Any) -> Config[Any]:
     )
 
 
-def run_job(job: Job, report: Report = lambda word: None) -> xr.Dataset:
-    """Compute one repeat."""
+def run_job(job: Job, report: Report = lambda word: None, measured: bool = False) -> xr.Dataset:
+    """Compute one repeat; ``measured``, only what a sweep over parameters wants of it."""
     config = config_from(job.config)
+    experiment = get_experiment(config.experiment)
     started = time.perf_counter()
     # Repeats run side by side, and on matrices this small the threads of a BLAS cost more in
     # waiting for each other than they save.
@@ -86,7 +87,9 @@ def run_job(job: Job, report: Report = lambda word: None) -> xr.Dataset:
         # They are counted in the result, where tables show them; forty warnings would not help.
         warnings.simplefilter("ignore", UnsettledWarning)
         warnings.simplefilter("ignore", LostLabelWarning)
-        dataset = get_experiment(config.experiment).simulate(config, job.seed, report)
+        dataset = (experiment.measure if measured else experiment.simulate)(
+            config, job.seed, report
+        )
     return dataset.assign_attrs(
         experiment=config.experiment,
         title=EXPERIMENTS[config.experiment].title,
@@ -192,23 +195,30 @@ def troubles(merged: xr.Dataset) -> str:
     """How many presentations did not settle or met no tile, in the worst of the repeats."""
     unsettled, uncovered, lost = (merged[f"run_{name}"].to_numpy() for name in TROUBLES)
     return (
-        f"at most {unsettled.max():.2%} of presentations unsettled and {uncovered.max():.2%} "
-        f"uncovered in any run, {int(lost.sum())} labels lost in all"
+        f"at most {np.nanmax(unsettled):.2%} of presentations unsettled and "
+        f"{np.nanmax(uncovered):.2%} uncovered in any run, {int(np.nansum(lost))} labels lost in "
+        "all"
     )
 
 
 def compute(
-    todo: list[Job], jobs: int, scheduler: str | None, report: Report = lambda word: None
+    todo: Sequence[Job],
+    jobs: int,
+    scheduler: str | None,
+    report: Report = lambda word: None,
+    work: Callable[..., xr.Dataset] | None = None,
 ) -> Iterator[xr.Dataset]:
     """The results of jobs, in the order they are finished.
 
-    ``report`` hears what a job is at, if they run one after the other in this process.
+    ``report`` hears what a job is at, if they run one after the other in this process. ``work``
+    computes a job; `run_job` unless it is given.
     """
+    work = work or run_job
     if scheduler is not None:
-        yield from _on_cluster(todo, scheduler)
+        yield from _on_cluster(todo, scheduler, work)
     elif jobs == 1 or len(todo) <= 1:
         for job in todo:
-            yield run_job(job, report)
+            yield work(job, report)
     else:
         from joblib import Parallel, delayed
 
@@ -220,7 +230,7 @@ def compute(
             initializer=_follow,
             initargs=(os.getpid(),),
         )
-        yield from parallel(delayed(run_job)(job) for job in todo)
+        yield from parallel(delayed(work)(job) for job in todo)
 
 
 def _follow(parent: int) -> None:
@@ -234,7 +244,9 @@ def _follow(parent: int) -> None:
     threading.Thread(target=watch, daemon=True, name="parent").start()
 
 
-def _on_cluster(todo: list[Job], address: str) -> Iterator[xr.Dataset]:
+def _on_cluster(
+    todo: Sequence[Job], address: str, work: Callable[..., xr.Dataset]
+) -> Iterator[xr.Dataset]:
     """The same on a running Dask cluster; a job whose worker dies is given to another one."""
     try:
         from distributed import CancelledError, Client, as_completed
@@ -247,7 +259,7 @@ def _on_cluster(todo: list[Job], address: str) -> Iterator[xr.Dataset]:
     except (OSError, ValueError) as error:
         raise InputError(f"there is no Dask scheduler at {address}: {error}") from None
     with client:
-        futures = [client.submit(run_job, job, pure=False, retries=2) for job in todo]
+        futures = [client.submit(work, job, pure=False, retries=2) for job in todo]
         for future in as_completed(futures):
             try:
                 found = future.result()

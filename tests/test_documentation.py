@@ -121,6 +121,18 @@ def test_readme_example_of_river_answers_right(capsys):
     assert float(capsys.readouterr().out) > 0.98
 
 
+def test_readme_example_of_a_sweep(tmp_path, monkeypatch, capsys):
+    code = dict(python_blocks(ROOT / "README.md"))["Over parameters"]
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {}
+    exec(compile(code, "README.md", "exec"), names)
+    # Tiles too small to cover the moons, and tiles that do.
+    rows = re.findall(r"\[+([\d. ]+)\]", capsys.readouterr().out)
+    small, large = (np.array(row.split(), float) for row in rows)
+    assert small.max() < 0.5 < 0.99 < large.min()
+    assert (tmp_path / "results" / "sweep-two-moons.nc").is_file()
+
+
 def test_readme_names_only_files_and_commands_that_exist():
     help_text = subprocess.run(
         [sys.executable, "-m", "simulations", "--help"],

@@ -153,14 +153,18 @@ class Result:
 def read_results(directory: Path) -> tuple[list[Result], list[Skipped]]:
     """The results in a folder, the paper's experiments first, and the files that are none.
 
-    Circuits and their answers are no results of runs, and nothing to complain of.
+    Circuits and their answers are no results of runs, and nothing to complain of; nor are runs that
+    are kept for a sweep.
     """
-    found, skipped = [], []
+    found, skipped, sweeps = list[Result](), list[Skipped](), list[Skipped]()
     for path in sorted([*directory.glob("*.nc"), *directory.glob("*/*.nc")], key=_natural):
         name = in_short(shown_path(path.relative_to(directory).as_posix()))
         try:
             with results.opened(path) as dataset:
-                if dataset.attrs.get("kind") not in (KIND, ANSWERS):
+                kind = str(dataset.attrs.get("kind"))
+                if kind.startswith("sweep "):
+                    sweeps.append(Skipped(name, "is a sweep: 'manifold-circuit plot' draws it"))
+                elif kind not in (KIND, ANSWERS) and not kind.startswith("runs "):
                     found.append(_look_at(dataset, path, name))
         except FileError as error:
             skipped.append(Skipped(name, str(error).removeprefix(f"{path} ")))
@@ -168,8 +172,12 @@ def read_results(directory: Path) -> tuple[list[Result], list[Skipped]]:
             skipped.append(Skipped(name, f"cannot be read ({reason_of(error)})"))
     if not found:
         broken = f" ({', '.join(file.name for file in skipped)} could not be read)" * bool(skipped)
+        broken += "".join(f" ({file.name} {file.reason})" for file in sweeps)
         raise FileError(f"there is no result (a .nc file) in {directory} to report on{broken}")
-    return sorted(found, key=lambda result: _place(result.experiment, EXPERIMENTS)), skipped
+    return sorted(found, key=lambda result: _place(result.experiment, EXPERIMENTS)), [
+        *skipped,
+        *sweeps,
+    ]
 
 
 def reason_of(error: Exception) -> str:

@@ -152,8 +152,8 @@ class StandaloneEngine(Engine):
         n_inputs = circuit.lift.n_inputs
         facts = circuit.wiring.facts(circuit) | {
             "code": _code_digest(circuit.wiring.sources),
-            "brian2": metadata.version("brian2"),
-            "numpy": metadata.version("numpy"),
+            "brian2": _version("brian2"),
+            "numpy": _version("numpy"),
             "sizes": [p.n_tiles, p.n_interneurons, p.n_readouts, n_inputs, CHUNK],
             "record": record,
             "snapshots": snapshots,
@@ -217,6 +217,12 @@ class StandaloneEngine(Engine):
                 if path.is_file():
                     digest.update(path.name.encode() + path.read_bytes())
         return digest.hexdigest()
+
+
+@lru_cache
+def _version(package: str) -> str:
+    """Of a package that is installed; reading it takes as long as a hundred presentations."""
+    return metadata.version(package)
 
 
 @lru_cache

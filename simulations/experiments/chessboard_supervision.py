@@ -72,6 +72,7 @@ class ChessboardSupervision(base.Experiment[Settings]):
     settings_class = Settings
     parameters: ClassVar = PARAMETERS
     lift: ClassVar = ROLL_LIFT
+    main: ClassVar = "circuit_error"
     repeats: ClassVar = 15
     """Enough for every claim in all of 200 resamples of seeds 5000 to 5039; ten are enough for the
     board in the middle in 0.86 of them."""

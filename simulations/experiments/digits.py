@@ -125,6 +125,7 @@ class Digits(base.Experiment[Settings]):
         readout_rate=0.7,
         mu=0.85,
     )
+    main: ClassVar = "few_accuracy"
     repeats: ClassVar = 40
     taken: ClassVar = {"n_readouts": "label_counts", "readout_rule": "paper_mu"}
 

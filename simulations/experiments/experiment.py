@@ -124,6 +124,8 @@ class Experiment(ABC, Generic[OwnSettings]):
     """Parameters of the circuit that the experiment sets itself, and the settings it does so by."""
     size: ClassVar[tuple[str, ...]] = ("n_points",)
     """Settings that say how large a repeat is; see `decide`."""
+    main: ClassVar[str] = ""
+    """The variable that says most of how well a repeat went: what is drawn of a sweep."""
     quick: ClassVar[dict[str, Any]] = {}
     quick_repeats: ClassVar[int] = 2
     perturbable: ClassVar[bool] = True
@@ -150,18 +152,8 @@ class Experiment(ABC, Generic[OwnSettings]):
                 "held against solvers that know of none"
             )
         changes = ({**self.quick} if quick else {}) | changes
+        self.require_names(changes)
         own = {key: changes.pop(key) for key in list(changes) if key in self._setting_names()}
-        for key in changes:
-            if key in self.taken:
-                raise ParameterError(
-                    f"{self.name} sets {key} itself: set {self.taken[key]} instead"
-                )
-        unknown = [key for key in changes if key not in self.parameters.as_dict()]
-        if unknown:
-            known = sorted([*self._setting_names(), *self.parameters.as_dict()])
-            raise ParameterError(
-                f"{self.name} has no parameter {shown(unknown[0])}: it has {', '.join(known)}"
-            )
         settings = self.settings(own)
         config = Config(self.name, engine, self.parameters.replace(**changes), settings, done)
         if done:  # what does not fit is refused before anything runs
@@ -169,6 +161,22 @@ class Experiment(ABC, Generic[OwnSettings]):
             lift = SphereLift(center=(0.0,), radius=10 * config.parameters.tile_radius)
             config.circuit(config.parameters, lift)
         return config
+
+    def require_names(self, names: Iterable[str]) -> None:
+        """Refuse names that are neither of settings nor of parameters that may be set."""
+        own, parameters = self._setting_names(), self.parameters.as_dict()
+        others = [name for name in names if name not in own]
+        for name in others:
+            if name in self.taken:
+                raise ParameterError(
+                    f"{self.name} sets {name} itself: set {self.taken[name]} instead"
+                )
+        unknown = [name for name in others if name not in parameters]
+        if unknown:
+            raise ParameterError(
+                f"{self.name} has no parameter {shown(unknown[0])}: it has "
+                f"{', '.join(sorted([*own, *parameters]))}"
+            )
 
     def settings(self, values: dict[str, Any]) -> OwnSettings:
         """The experiment's settings with some values changed, checked."""
@@ -217,6 +225,11 @@ class Experiment(ABC, Generic[OwnSettings]):
     @abstractmethod
     def simulate(self, config: Config[OwnSettings], seed: int, report: Report) -> xr.Dataset:
         """One repeat. ``report`` takes a word on what is being done."""
+
+    def measure(self, config: Config[OwnSettings], seed: int, report: Report) -> xr.Dataset:
+        """What a sweep wants of one repeat: all of it, unless an experiment says otherwise, because
+        much of its time goes into controls and comparisons that claims are decided on."""
+        return self.simulate(config, seed, report)
 
     @abstractmethod
     def claims(self, merged: xr.Dataset) -> list[Claim]:

@@ -72,6 +72,7 @@ class LabelChange(base.Experiment[Settings]):
     settings_class = Settings
     parameters: ClassVar = PARAMETERS
     lift: ClassVar = ROLL_LIFT
+    main: ClassVar = "constant_error"
     selection_repeats: ClassVar = 5
     taken: ClassVar = {
         "mu": "mu_grid",

@@ -128,6 +128,7 @@ class LabelDiffusion(base.Experiment[Settings]):
     settings_class = Settings
     parameters: ClassVar = CircuitParameters(mu=200.0)
     lift: ClassVar = MOONS_LIFT
+    main: ClassVar = "circuit_same_sign"
     repeats: ClassVar = 40
     size: ClassVar = ("n_tiling", "n_probe", "n_points")
     quick: ClassVar = {"n_tiling": 1000, "moments": (0, 50), "n_probe": 500, "n_points": 600}

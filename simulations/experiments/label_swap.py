@@ -95,6 +95,7 @@ class LabelSwap(base.Experiment[Settings]):
     settings_class = Settings
     parameters: ClassVar = CircuitParameters()
     lift: ClassVar = MOONS_LIFT
+    main: ClassVar = "constant_wrong"
     repeats: ClassVar = 20
     selection_repeats: ClassVar = 10
     taken: ClassVar = {

@@ -91,6 +91,7 @@ class LinearTiles(base.Experiment[Settings]):
     settings_class = Settings
     parameters: ClassVar = PARAMETERS
     lift: ClassVar = ROLL_LIFT
+    main: ClassVar = "tiles_error"
     selection_repeats: ClassVar = 5
     size: ClassVar = ("n_points", "n_test")
     quick: ClassVar = {"n_points": 1000, "n_test": 1000}

@@ -148,6 +148,7 @@ class ManifoldDrift(base.Experiment[Settings]):
     """The best of four settings of tiles on 40 seeds from 28,000 on; gains and rates of readouts
     are of 24 seeds from 27,000 on."""
     lift: ClassVar = DRIFT_LIFT
+    main: ClassVar = "accuracy"
     repeats: ClassVar = 20
     size: ClassVar = ("n_points", "measured")
     quick: ClassVar = {"map_speeds": (1.0, 4.0, 16.0), "map_rates": (0.005, 0.02)}

@@ -98,6 +98,7 @@ class SpikingTwin(base.Experiment[Settings]):
     settings_class = Settings
     parameters: ClassVar = CircuitParameters()
     lift: ClassVar = MOONS_LIFT
+    main: ClassVar = "accuracy"
     repeats: ClassVar = 20
     perturbable: ClassVar = False
     selection_repeats: ClassVar = 5

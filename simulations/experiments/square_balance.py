@@ -107,6 +107,7 @@ class SquareBalance(base.Experiment[Settings]):
         n_tiles=80, n_interneurons=4, tile_radius=0.25, mu=10.0
     )
     lift: ClassVar = SQUARE_LIFT
+    main: ClassVar = "majority"
     repeats: ClassVar = 200
     quick_repeats: ClassVar = 20
 

@@ -41,6 +41,7 @@ class TilingArcs(base.Experiment[Settings]):
     settings_class = Settings
     parameters: ClassVar = CircuitParameters(n_tiles=40, n_interneurons=4, tile_radius=0.35)
     lift: ClassVar = ARCS_LIFT
+    main: ClassVar = "coverage"
     size: ClassVar = ("n_points", "n_streams")
     quick: ClassVar = {"n_streams": 2}
     quick_repeats: ClassVar = 3

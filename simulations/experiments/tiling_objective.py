@@ -166,6 +166,7 @@ class TilingObjective(base.Experiment[Settings]):
     parameters: ClassVar = CircuitParameters(tile_radius=0.3)
     perturbable: ClassVar = False
     lift: ClassVar = RING_LIFT
+    main: ClassVar = "ratio"
     size: ClassVar = ("n_points", "n_stream", "n_starts")
     quick: ClassVar = {"n_points": 100, "n_stream": 2000, "n_starts": 1}
 

@@ -111,6 +111,7 @@ class TwoMoons(base.Experiment[Settings]):
     settings_class = Settings
     parameters: ClassVar = CircuitParameters()
     lift: ClassVar = MOONS_LIFT
+    main: ClassVar = "circuit_accuracy"
     repeats: ClassVar = 20
     size: ClassVar = ("n_points", "n_streams")
     quick: ClassVar = {"n_streams": 2}
@@ -122,17 +123,9 @@ class TwoMoons(base.Experiment[Settings]):
         return [seed + self.repeats * i for i in range(settings.n_streams)]
 
     def simulate(self, config: base.Config[Settings], seed: int, report: base.Report) -> xr.Dataset:
-        """The run itself, with snapshots of the weights after every presentation; then the other
-        placement of labels, the exact solver on many streams, and offline methods."""
+        """What a sweep measures; then the exact solver on many streams, and offline methods."""
         stream = make_stream(config.settings, seed, config.parameters)
-        circuit = config.circuit(config.parameters, stream.lift)
-        run = circuit.run(stream.points, stream.labels, snapshot_every=1)
-        report("labels on the first points")
-        other = config.circuit(config.parameters, stream.lift)
-        # With snapshots, which nobody needs, because the program that takes them is compiled.
-        again = other.run(stream.points, _first_labels(stream), snapshot_every=1)
-        run = annotate(run.assign_attrs(base.joined([again, run])), stream, seed)
-        answers = np.stack([one["y"].to_numpy()[:, 0] for one in (run, again)], axis=1)
+        run, answers = self._presented(config, stream, seed, report)
         report("exact solver")
         seeds = self.stream_seeds(config.settings, seed)
         streams = [stream, *(make_stream(config.settings, s, config.parameters) for s in seeds[1:])]
@@ -145,8 +138,6 @@ class TwoMoons(base.Experiment[Settings]):
         }
         report("baselines")
         own = found["exact"][0].y
-        correlation, last, at_once = waking(run, stream)
-        over_time = _over_time(answers[:, 0], stream)
         offline = _offline(stream)
         return (
             run.assign(
@@ -162,21 +153,43 @@ class TwoMoons(base.Experiment[Settings]):
             )
             .assign(
                 offline_accuracy=("offline_method", list(offline.values())),
-                accuracy_over_time=("window", list(over_time.values())),
-                circuit_accuracy=("placement", accuracies(answers, stream)),
                 stream_seed=("stream", seeds),
                 largest_difference=np.abs(answers - own).max(),
                 other_signs=int((np.sign(answers) != np.sign(own)).sum()),
-                spread_correlation=correlation,
-                spread_presentations=last,
-                control_correlation=at_once,
             )
-            .assign_coords(
-                offline_method=list(offline),
-                window=list(over_time),
-                placement=list(PLACEMENTS),
-            )
+            .assign_coords(offline_method=list(offline))
         )
+
+    def measure(self, config: base.Config[Settings], seed: int, report: base.Report) -> xr.Dataset:
+        """The circuit alone, and how labels spread in it: of the time that a repeat takes, offline
+        methods and the exact solver on other streams have all but a hundredth."""
+        stream = make_stream(config.settings, seed, config.parameters)
+        return self._presented(config, stream, seed, report)[0]
+
+    def _presented(
+        self, config: base.Config[Settings], stream: Stream, seed: int, report: base.Report
+    ) -> tuple[xr.Dataset, FloatArray]:
+        """The run itself, with snapshots of the weights after every presentation and what they
+        show; and answers (T, placement), with the other placement of labels."""
+        circuit = config.circuit(config.parameters, stream.lift)
+        run = circuit.run(stream.points, stream.labels, snapshot_every=1)
+        report("labels on the first points")
+        other = config.circuit(config.parameters, stream.lift)
+        # With snapshots, which nobody needs, because the program that takes them is compiled.
+        again = other.run(stream.points, _first_labels(stream), snapshot_every=1)
+        run = annotate(run.assign_attrs(base.joined([again, run])), stream, seed)
+        answers = np.stack([one["y"].to_numpy()[:, 0] for one in (run, again)], axis=1)
+        correlation, last, at_once = waking(run, stream)
+        over_time = _over_time(answers[:, 0], stream)
+        measured = run.assign(
+            circuit_accuracy=("placement", accuracies(answers, stream)),
+            circuit_strength=("placement", np.abs(answers[-_half(stream) :]).mean(axis=0)),
+            accuracy_over_time=("window", list(over_time.values())),
+            spread_correlation=correlation,
+            spread_presentations=last,
+            control_correlation=at_once,
+        ).assign_coords(window=list(over_time), placement=list(PLACEMENTS))
+        return measured, answers
 
     def claims(self, merged: xr.Dataset) -> list[base.Claim]:
         """Zero before labels, right afterwards, tiles and weights of one moon each, and how the
@@ -381,8 +394,13 @@ def solved(stream: Stream, parameters: CircuitParameters) -> Solved:
 
 def accuracies(y: FloatArray, stream: Stream) -> list[float]:
     """Accuracy of answers (T, placement) on the second half of the last pass."""
-    half = stream.settings.n_points - stream.settings.n_points // 2
+    half = _half(stream)
     return [accuracy(one[-half:], stream.classes[-half:]) for one in y.T]
+
+
+def _half(stream: Stream) -> int:
+    """Presentations of the second half of the last pass, on which answers count."""
+    return stream.settings.n_points - stream.settings.n_points // 2
 
 
 def waking(run: xr.Dataset, stream: Stream) -> tuple[float, float, float]:

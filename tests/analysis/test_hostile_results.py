@@ -27,6 +27,7 @@ from simulations import sweep
 from simulations.experiments.label_diffusion import DATA
 from simulations.experiments.square_balance import APPROACHES
 from simulations.experiments.two_moons import Settings, annotate, make_stream
+from tests.analysis.test_sweeps import a_sweep
 from tests.conftest import small_circuit
 from tests.simulations.small import simulate
 from tests.simulations.test_cli import run as command
@@ -92,6 +93,7 @@ def others(moons, spiking) -> dict[str, xr.Dataset]:
             score=("approach", "point"), points=("point", "coordinate"), majority=("approach",)
         ).isel(coordinate=[0, 1]),
         "spiking": spiking,
+        "sweep": a_sweep("mu", "tile_radius"),
         "diffusion": made(
             measured=("moment", "tile"),
             predicted=("moment", "tile"),
@@ -115,7 +117,7 @@ SOURCES = {
     "change": "label-change", "spikes": "spiking", "spikes-along": "spiking",
     "spike-rates": "spiking", "firing-rates": "spiking", "spike-intervals": "spiking",
     "lateral": "spiking", "twin": "spiking-twin",
-    "drift": "manifold-drift", "swap": "label-swap", "digits": "digits",
+    "sweep": "sweep", "drift": "manifold-drift", "swap": "label-swap", "digits": "digits",
 }  # fmt: skip
 """Results of which the pictures are made that two moons cannot show."""
 SINGLE = [name for name, kind in kinds.KINDS.items() if len(kind.needs) == 1 and not kind.slow]

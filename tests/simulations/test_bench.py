@@ -6,6 +6,7 @@ import itertools
 import subprocess
 import sys
 import time
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -120,3 +121,24 @@ def test_a_twin_is_timed_on_the_clock_of_children(monkeypatch):
     assert found["size"] == "6 x 2"
     assert found["steps"] == {"rates": bench.default_steps(), "if, N = 1": 500}
     assert found["cpu_ms"] == pytest.approx({"rates": 2.0, "if, N = 1": 2.0})  # 8 ms for 4 points
+
+
+def test_a_sweep_is_timed_from_its_command_to_its_file(monkeypatch):
+    monkeypatch.setattr(bench, "SWEPT", {"mu": "1,10", "tile_radius": "0.3,0.4,0.5"})
+    monkeypatch.setattr(bench, "SWEPT_REPEATS", 1)
+    monkeypatch.setattr(bench, "empty_cache", nullcontext)  # compiling is timed elsewhere
+    found = bench.sweep_cost()
+    assert (found["runs"], found["processes"]) == (6, 2)
+    assert found["seconds"] > 0
+    assert found["cpu_seconds"] > 0
+    line = "6 runs of two moons in one sweep, cpp_standalone, 2 processes, empty cache: "
+    assert line in bench.table(RESULTS | {"sweep": found})
+    assert "sweep" not in bench.table(RESULTS)
+
+
+def test_a_thousand_runs_are_what_is_timed():
+    from simulations.combinations import parse_over
+
+    over = parse_over([f"{name}={values}" for name, values in bench.SWEPT.items()])
+    assert np.prod([len(values) for values in over.values()]) * bench.SWEPT_REPEATS == 1000
+    assert bench.SWEPT_TARGET == 180

@@ -53,6 +53,7 @@ COMMANDS = [
     "demo",
     "list",
     "run",
+    "sweep",
     "predict",
     "compare",
     "plot",
@@ -89,7 +90,7 @@ def test_demo(tmp_path, monkeypatch):
         assert saved["y"].shape == (2000, 1)
         assert saved.attrs["seed"] == 3
     monkeypatch.chdir(tmp_path)
-    [example] = examples("plot")
+    example, _ = examples("plot")
     drawn = run(*example)
     assert drawn.returncode == 0, drawn.stderr
     assert (demo / "figures" / "two-moons-raster.png").exists()
@@ -144,6 +145,9 @@ def test_the_demo_says_apart_what_compiling_took(tmp_path, monkeypatch):
         (("compare", "--data", "x.csv", "--seed", "3"), "--seed does nothing with --data"),
         (("run", "two-moons", "--jobs", "2", "--scheduler", "tcp://x"), "--jobs does nothing"),
         (("reproduce", "--jobs", "2", "--scheduler", "tcp://x"), "--jobs does nothing"),
+        (("sweep", "moons", "--over", "mu=1"), "no experiment 'moons'"),
+        (("sweep", "two-moons"), "--over"),
+        (("sweep", "two-moons", "--over", "mu=1:2"), "--over takes name=a,b,c"),
         *(
             (("run", "--data", "x.csv", *option), f"{option[0]} does nothing with --data")
             for option in (
@@ -194,20 +198,28 @@ def test_the_list_names_experiments_and_engines():
 
 def test_examples_that_take_long_are_understood(monkeypatch):
     """What they would do is tested elsewhere, at a smaller size."""
-    from simulations import bench, reproduction, sweep
+    from simulations import bench, parameter_sweep, reproduction, sweep
 
     calls = []
 
-    def stop(*arguments):
+    def stop(*arguments, **options):
         calls.append(arguments)
+        given.append(options)
         raise SystemExit(0)
+
+    given = []
 
     monkeypatch.setattr(sweep, "run_experiment", stop)
     monkeypatch.setattr(reproduction, "run_all", stop)
     monkeypatch.setattr(bench, "run_benchmark", stop)
-    for example in (examples("run")[0], *examples("reproduce"), *examples("bench")):
+    monkeypatch.setattr(parameter_sweep, "sweep", stop)
+    long = (examples("run")[0], *examples("reproduce"), *examples("bench"), *examples("sweep"))
+    for example in long:
         assert run(*example).returncode == 0
-    (config, seeds, _, jobs, _), (*_, quick), timing = calls
+    (config, seeds, _, jobs, _), (*_, quick), timing, over, words = calls
+    assert over == ("two-moons", {"tile_radius": [0.1, 0.2, 0.3, 0.4, 0.5, 0.6]})
+    assert (given[3]["repeats"], given[3]["jobs"]) == (5, 2)
+    assert words == ("two-moons", {"mu": [1, 10, 100, 1000], "readout": ["clip", "tanh"]})
     assert config.parameters.mu == 100
     assert config.parameters.tau_h_ == 0.01
     assert (seeds, jobs, quick, timing) == ([0, 1, 2, 3, 4], 2, True, (True, 3))

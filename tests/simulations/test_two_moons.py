@@ -487,13 +487,15 @@ def test_what_is_stored_has_its_dimensions(unsettled):
         **dict.fromkeys(("classes", "position"), ("presentation",)),
         "offline_accuracy": ("offline_method",),
         "accuracy_over_time": ("window",),
-        "circuit_accuracy": ("placement",),
+        **dict.fromkeys(("circuit_accuracy", "circuit_strength"), ("placement",)),
     }
     assert {name: unsettled[name].dims for name in own} == own
     assert set(unsettled.dims) <= {*DIMENSIONS, *both, "offline_method", "window"}
     assert unsettled["placement"].to_numpy().tolist() == ["late", "first"]
     methods = ["label_spreading", "label_propagation"]
     assert unsettled["offline_method"].to_numpy().tolist() == methods
+    strength = np.abs(unsettled["y"].to_numpy()[18:, 0]).mean()  # the second half of 36
+    assert unsettled["circuit_strength"].to_numpy()[0] == pytest.approx(strength, rel=1e-12)
     # The weights after every presentation, from which it is read when tiles wake.
     assert unsettled["snapshot"].to_numpy().tolist() == list(range(1, 37))
 

@@ -1,0 +1,362 @@
+"""The machinery of sweeps over parameters, on an experiment whose every number is known."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+import time
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from circuits import CircuitParameters, results
+from circuits.errors import DivergenceError, InputError
+from circuits.files import FileError
+from simulations import kept_runs, parameter_sweep
+from simulations import sweep as repeats
+from simulations.experiments import EXPERIMENTS, Entry
+from simulations.experiments.experiment import Experiment, Settings
+from simulations.parameter_sweep import sweep
+
+NAME = "toy"
+
+
+class ToySettings(Settings):
+    n_points: int = 3
+    shift: float = 0.0
+
+
+class Toy(Experiment[ToySettings]):
+    """A repeat is known by hand: its value is 100 mu + seed. Counts what it was asked for."""
+
+    settings_class = ToySettings
+    parameters = CircuitParameters()
+    main = "value"
+    asked: list[tuple[float, int]] = []  # noqa: RUF012 - shared on purpose
+
+    def simulate(self, config, seed, report):
+        mu = config.parameters.mu
+        self.asked.append((mu, seed))
+        if mu == 13:
+            raise DivergenceError("rates grew without bound")
+        if mu == 17:
+            raise InputError("no such stream")
+        points = np.arange(config.settings.n_points)
+        return xr.Dataset(
+            {
+                "value": ((), 100 * mu + seed, {"units": "1"}),
+                "whole": ((), seed),
+                "course": ("place", mu * points),
+                "grid": ("mu", [mu, 2 * mu]),
+                "word": ((), "even" if seed % 2 == 0 else "odd"),
+                "large": ("many", np.zeros(kept_runs.MOST_VALUES + 1)),
+                "just": ("few", np.full(kept_runs.MOST_VALUES, mu)),
+            },
+            {"place": points + config.settings.shift, "mu": [0.5, 1.5], "many": np.arange(1001)},
+            {"unsettled_share": 0.1, "uncovered_share": 0.2, "lost_labels": 1, "model": "long"},
+        )
+
+    def claims(self, merged):
+        raise AssertionError("a sweep has no claims")
+
+
+@pytest.fixture(autouse=True)
+def toy(monkeypatch):
+    monkeypatch.setitem(EXPERIMENTS, NAME, Entry("toy_of_tests.Toy", "Fig. 0", "A toy"))
+    place = "simulations.experiments.toy_of_tests"
+    monkeypatch.setitem(sys.modules, place, SimpleNamespace(Toy=Toy))
+    Toy.asked.clear()
+
+
+def swept(out, over=None, **options):
+    options = {"repeats": 2, "engine": "exact"} | options
+    return sweep(NAME, over or {"mu": [1, 2, 3]}, out=out, **options)
+
+
+def kept(out):
+    return sorted(path.name for path in (out / f"sweep-{NAME}").iterdir())
+
+
+# What it holds
+
+
+def test_a_dimension_for_every_parameter_and_one_for_repeats(tmp_path):
+    found = swept(tmp_path, {"mu": [1, 2, 3], "readout": ["clip", "tanh"]}, seed=5)
+    assert found["value"].dims == ("mu", "readout", "repeat")
+    expected = [[[100 * mu + seed for seed in (5, 6)]] * 2 for mu in (1, 2, 3)]
+    assert found["value"].to_numpy().tolist() == expected
+    assert found["value"].attrs == {"units": "1"}
+    assert found["mu"].to_numpy().tolist() == [1, 2, 3]
+    assert found["readout"].to_numpy().tolist() == ["clip", "tanh"]
+    assert found["seed"].to_numpy().tolist() == [5, 6]
+    assert found["value"].sel(mu=2, readout="tanh").to_numpy().tolist() == [205, 206]
+    assert found["whole"].dtype.kind == "i"
+    assert found["word"].sel(mu=1, readout="clip").to_numpy().tolist() == ["odd", "even"]
+    assert found["course"].dims == ("mu", "readout", "repeat", "place")
+    assert found["course"].sel(mu=3, readout="clip").isel(repeat=1).values.tolist() == [0, 3, 6]
+    assert dict(zip(found["swept_parameter"].values, found["swept"].values, strict=True)) == {
+        "mu": 3,
+        "readout": 2,
+    }
+    # Every combination before the next seed.
+    assert Toy.asked == [(mu, seed) for seed in (5, 6) for mu in (1, 1, 2, 2, 3, 3)]
+
+
+def test_the_file_is_what_is_returned_and_says_how_it_was_made(tmp_path):
+    found = swept(tmp_path, changes={"n_points": 4, "tile_radius": 0.5})
+    saved = results.load(tmp_path / f"sweep-{NAME}.nc")
+    xr.testing.assert_equal(saved, found)
+    assert {name: saved.attrs[name] for name in ("experiment", "title", "kind", "engine")} == {
+        "experiment": NAME,
+        "title": "A toy",
+        "kind": "sweep toy",
+        "engine": "exact",
+    }
+    assert json.loads(saved.attrs["over"]) == {"mu": [1, 2, 3]}
+    config = json.loads(saved.attrs["config"])
+    assert config["settings"] == {"n_points": 4, "shift": 0.0}
+    assert config["parameters"]["tile_radius"] == 0.5
+    assert "mu" not in config["parameters"]
+    assert saved.attrs["code"] == results.code_revision()
+    assert saved.attrs["main"] == "value"
+    assert "python" in json.loads(saved.attrs["versions"])
+    assert saved["run_lost_labels"].to_numpy().tolist() == [[1, 1]] * 3
+    assert (saved["run_seconds"] > 0).all()
+    assert saved.attrs["seconds"] == pytest.approx(saved["run_seconds"].sum().item(), rel=1e-12)
+    with pytest.raises(InputError, match="only results of 'run' can be re-run"):
+        repeats.rerun(tmp_path / f"sweep-{NAME}.nc", tmp_path / "again")
+
+
+def test_names_that_a_sweep_needs_are_given_up_by_the_experiment(tmp_path, capsys):
+    found = swept(tmp_path)
+    assert found["grid"].dims == ("mu", "repeat", "own_mu")
+    assert found["own_mu"].to_numpy().tolist() == [0.5, 1.5]
+    assert found["grid"].sel(mu=2, own_mu=1.5).to_numpy().tolist() == [4, 4]
+    assert "toy: the experiment's own mu is called own_mu\n" in capsys.readouterr().out
+    assert "own_mu" not in swept(tmp_path, {"tile_radius": [1]})
+
+
+def test_large_variables_and_those_that_differ_are_left_out_and_named(tmp_path, capsys):
+    found = swept(tmp_path, {"n_points": [2, 3]}, changes={"mu": 2})
+    said = capsys.readouterr().out
+    assert "toy: left out, because of more than 1000 values a run: large\n" in said
+    assert "toy: left out, because of another shape or place in other runs: course\n" in said
+    assert {*found.data_vars} == {"swept", "value", "whole", "grid", "word", "just"}
+    assert not {"place", "many"} & {*found.dims}
+    assert found["value"].to_numpy().tolist() == [[200, 201]] * 2
+    # Of the same shape at other places: they do not lie along one dimension either.
+    found = swept(tmp_path, {"shift": [0.0, 0.5]})
+    assert "course" not in found
+    assert json.loads(found.attrs["differing"]) == ["course"]
+    assert "course" in swept(tmp_path, {"shift": [0.5]})
+
+
+def test_runs_that_diverge_are_unknown_and_the_others_known(tmp_path, capsys):
+    found = swept(tmp_path, {"mu": [1, 13]})
+    assert found["value"].sel(mu=1).to_numpy().tolist() == [100, 101]
+    assert np.isnan(found["value"].sel(mu=13)).all()
+    assert np.isnan(found["course"].sel(mu=13)).all()
+    assert found["word"].to_numpy().tolist() == [["even", "odd"], ["", ""]]
+    assert np.isnan(found["run_seconds"].sel(mu=13)).all()
+    assert found.attrs["engine"] == "exact"
+    assert found["run_failed"].to_numpy().tolist() == [[False, False], [True, True]]
+    assert "toy: 2 of 4 runs diverged and are NaN\n" in capsys.readouterr().out
+    Toy.asked.clear()
+    again = swept(tmp_path, {"mu": [1, 13]})
+    assert Toy.asked == []
+    xr.testing.assert_identical(again.drop_attrs(), found.drop_attrs())
+    with pytest.raises(InputError, match=r"every run of the sweep diverged.*grew without bound"):
+        swept(tmp_path / "all", {"mu": [13]})
+
+
+def test_a_run_that_cannot_be_made_names_its_combination(tmp_path):
+    with pytest.raises(InputError, match=r"^with mu=17.0 and seed 0: no such stream$"):
+        swept(tmp_path, {"mu": [1, 17]})
+    assert not (tmp_path / f"sweep-{NAME}.nc").exists()
+    Toy.asked.clear()
+    swept(tmp_path, {"mu": [1, 2]}, repeats=1)
+    assert Toy.asked == [(2, 0)]  # what was finished is kept
+
+
+# What is kept
+
+
+def test_more_repeats_and_more_values_compute_only_those(tmp_path, capsys):
+    swept(tmp_path)
+    Toy.asked.clear()
+    capsys.readouterr()
+    swept(tmp_path)
+    assert Toy.asked == []
+    said = capsys.readouterr()
+    assert "toy: 6 of 6 runs were finished before\n" in said.out
+    capsys.readouterr()
+    found = swept(tmp_path, {"mu": [3, 4]}, repeats=3)
+    assert Toy.asked == [(4, 0), (4, 1), (3, 2), (4, 2)]
+    assert found["value"].to_numpy().tolist() == [[300, 301, 302], [400, 401, 402]]
+    said = capsys.readouterr()
+    assert "toy: 2 of 6 runs were finished before\n" in said.out
+    places = re.findall(r"(\d+)/6", said.err)
+    assert (places[0], places[-1]) == ("2", "6")
+    assert "sweep toy: " in said.err
+    Toy.asked.clear()
+    swept(tmp_path, {"mu": [3]}, changes={"tile_radius": 1.0})
+    assert Toy.asked == [(3, 0), (3, 1)]  # of other settings
+
+
+def test_runs_are_written_together_and_an_interrupt_loses_none(tmp_path, monkeypatch):
+    real = Toy.simulate
+
+    def interrupted(self, config, seed, report):
+        if len(self.asked) == 4:
+            raise KeyboardInterrupt
+        return real(self, config, seed, report)
+
+    monkeypatch.setattr(Toy, "simulate", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        swept(tmp_path)
+    assert len(kept(tmp_path)) == 1
+    assert not (tmp_path / f"sweep-{NAME}.nc").exists()
+    monkeypatch.undo()
+    monkeypatch.setitem(EXPERIMENTS, NAME, Entry("toy_of_tests.Toy", "Fig. 0", "A toy"))
+    monkeypatch.setitem(
+        sys.modules, "simulations.experiments.toy_of_tests", SimpleNamespace(Toy=Toy)
+    )
+    Toy.asked.clear()
+    found = swept(tmp_path)
+    assert Toy.asked == [(2, 1), (3, 1)]
+    assert found["value"].to_numpy().tolist() == [[100, 101], [200, 201], [300, 301]]
+    assert len(kept(tmp_path)) == 2
+
+
+@pytest.mark.parametrize(("seconds", "share", "count"), [(1e9, 0, 1), (-1, -1, 6), (-1, 1e9, 1)])
+def test_how_long_runs_wait_to_be_written(tmp_path, monkeypatch, seconds, share, count):
+    monkeypatch.setattr(kept_runs, "KEEP_SECONDS", seconds)
+    monkeypatch.setattr(kept_runs, "KEEP_SHARE", share)
+    swept(tmp_path)
+    # Those that do not wait have a file each.
+    assert len(kept(tmp_path)) == count
+
+
+def test_a_share_of_the_time_may_wait_as_well(tmp_path, monkeypatch):
+    """After 500 s 2 % of them are 10 s: then what took 9 s waits, and what took 11 s does not."""
+    clock = [0.0]
+    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
+    runs = kept_runs.KeptRuns(tmp_path / "runs", NAME)
+    config = Toy(NAME).config("exact", {})
+
+    def add(seed, now):
+        clock[0] = now
+        runs.add(parameter_sweep.run_point(parameter_sweep.Point(config.as_dict(), seed)))
+        return len(list((tmp_path / "runs").iterdir()))
+
+    assert [add(0, 4), add(1, 5.5), add(2, 500), add(3, 509), add(4, 511)] == [0, 1, 2, 2, 3]
+
+
+def test_what_a_killed_sweep_was_writing_is_removed(tmp_path):
+    swept(tmp_path)
+    left = tmp_path / f"sweep-{NAME}" / f".{'0' * 16}.manifold-circuit-partial.nc"
+    left.write_bytes(b"half")
+    swept(tmp_path)
+    assert not left.exists()
+
+
+def test_where_nothing_can_be_written_nothing_is_computed(tmp_path):
+    (tmp_path / f"sweep-{NAME}").write_text("in the way")
+    with pytest.raises(FileError, match="cannot write to"):
+        swept(tmp_path)
+    assert Toy.asked == []
+
+
+def test_a_sweep_measures_and_takes_no_seeds_for_choosing(tmp_path, monkeypatch):
+    monkeypatch.setattr(Toy, "selection_repeats", 2)
+    monkeypatch.setattr(
+        Toy, "measure", lambda *arguments: Toy.simulate(*arguments)[["value", "whole"]]
+    )
+    found = swept(tmp_path, {"mu": [2]})
+    assert {*found.data_vars} == {"swept", "value", "whole"}
+    assert found["seed"].to_numpy().tolist() == [0, 1]
+
+
+def test_runs_of_several_engines_are_named(tmp_path, monkeypatch):
+    real = Toy.simulate
+    monkeypatch.setattr(
+        Toy,
+        "simulate",
+        lambda self, config, *rest: real(self, config, *rest).assign_attrs(
+            engine=f"engine {config.parameters.mu:g}"
+        ),
+    )
+    assert swept(tmp_path, {"mu": [2, 1]}).attrs["engine"] == "engine 1 and engine 2"
+
+
+def flip(path):
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+
+
+def spoil_with(change):
+    return lambda path: results.save(change(results.load(path)), path)
+
+
+SPOILED = {
+    "damaged": flip,
+    "cut": lambda path: path.write_bytes(path.read_bytes()[:500]),
+    "empty": lambda path: path.write_bytes(b""),
+    "of another kind": spoil_with(lambda table: table.assign_attrs(kind="runs other")),
+    "without seeds": spoil_with(lambda table: table.drop_vars("run_seed")),
+}
+
+
+@pytest.mark.parametrize("spoil", SPOILED)
+def test_damaged_files_are_set_aside_and_their_runs_computed_again(tmp_path, capsys, spoil):
+    expected = swept(tmp_path)
+    (name,) = kept(tmp_path)
+    SPOILED[spoil](tmp_path / f"sweep-{NAME}" / name)
+    Toy.asked.clear()
+    found = swept(tmp_path)
+    assert len(Toy.asked) == 6
+    assert f"{name} is damaged or of another version: kept as" in capsys.readouterr().err
+    assert [one for one in kept(tmp_path) if "set-aside" in one] == [f"{name}.set-aside"]
+    assert found["value"].variable.equals(expected["value"].variable)
+
+
+def test_runs_of_other_code_are_replaced(tmp_path, capsys, monkeypatch):
+    swept(tmp_path)
+    before = kept(tmp_path)
+    Toy.asked.clear()
+    monkeypatch.setattr(results, "code_revision", lambda: "another")
+    found = swept(tmp_path)
+    assert "toy: 6 runs of other code are replaced\n" in capsys.readouterr().out
+    assert len(Toy.asked) == 6
+    assert len(kept(tmp_path)) == 1
+    assert kept(tmp_path) != before
+    assert found.attrs["code"] == "another"
+
+
+def test_another_kind_of_result_is_not_written_over(tmp_path):
+    mine = xr.Dataset({"a": ("x", [1.0])}, attrs={"kind": "merged toy"})
+    results.save(mine, tmp_path / f"sweep-{NAME}.nc")
+    with pytest.raises(FileError, match="holds another kind of result"):
+        swept(tmp_path)
+    assert Toy.asked == []
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"repeats": 0}, "repeats must be a whole number from 1, got 0"),
+        ({"jobs": 0}, "jobs must be a whole number from 1, got 0"),
+        ({"repeats": 20_000}, "20000 repeats from seed 0 on leave the range of seeds"),
+        ({"engine": "steam"}, "there is no engine 'steam'"),
+        ({"over": {"mu": [1, -1]}}, "with mu=-1: mu must be"),
+    ],
+)
+def test_what_is_refused_leaves_nothing(tmp_path, options, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        swept(tmp_path / "new", **options)
+    assert not (tmp_path / "new").exists()
+    assert Toy.asked == []
