@@ -242,6 +242,7 @@ def sweep_parameters(
     seed: FirstSeed = 0,
     repeats: Annotated[int | None, typer.Option(help="How many seeds of each.", min=1)] = None,
     changes: Changes = None,
+    perturb: Perturb = None,
     jobs: Jobs = 1,
     scheduler: Scheduler = None,
     out: Out = Path("results"),
@@ -258,6 +259,7 @@ def sweep_parameters(
     """
     if scheduler is not None:
         _refuse(context, "jobs", "with --scheduler")
+    from circuits.perturbations import parse_perturbation
     from simulations import parameter_sweep
     from simulations.changes import parse_changes
     from simulations.combinations import parse_over
@@ -273,6 +275,7 @@ def sweep_parameters(
         scheduler=scheduler,
         out=out,
         quick=quick,
+        perturbations=[parse_perturbation(text) for text in perturb or []],
     )
     print(f"wrote {out / f'sweep-{experiment}'}.nc and {out / f'sweep-{experiment}'}/")
 

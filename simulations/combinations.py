@@ -7,7 +7,7 @@ import json
 import math
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +17,7 @@ from tqdm import tqdm
 
 from circuits.errors import InputError, ParameterError, shown
 from circuits.parameters import seconds
+from circuits.perturbations import Perturbation, checked_perturbations
 from simulations.changes import parse_value
 from simulations.experiments.experiment import Config, Experiment
 
@@ -171,8 +172,10 @@ def combine(
     changes: Mapping[str, Any],
     repeats: int,
     quick: bool = False,
+    perturbations: Iterable[Perturbation] = (),
 ) -> Combinations:
     """All combinations of values, each checked as a configuration of the experiment."""
+    done = checked_perturbations(perturbations)
     if not over:
         raise InputError(f"a sweep needs parameters to sweep over: {OPTION} {FORMS}")
     values = {name: _as_list(name, given) for name, given in over.items()}
@@ -189,7 +192,7 @@ def combine(
     ):
         chosen = dict(zip(values, combination, strict=True))
         try:
-            configs.append(experiment.config(engine, {**changes, **chosen}, quick))
+            configs.append(experiment.config(engine, {**changes, **chosen}, quick, done))
         except ParameterError as error:
             raise ParameterError(f"with {named(chosen)}: {error}") from None
     held = _held(values, configs)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from tqdm import tqdm
 from circuits import results
 from circuits.checks import as_count
 from circuits.errors import CircuitError, DivergenceError
+from circuits.perturbations import Perturbation
 from simulations import sweep as repeats_of
 from simulations.assembling import assembled
 from simulations.combinations import Combinations, combine
@@ -63,19 +64,20 @@ def sweep(
     scheduler: str | None = None,
     out: str | os.PathLike[str] = "results",
     quick: bool = False,
+    perturbations: Iterable[Perturbation] = (),
 ) -> xr.Dataset:
     """Run an experiment at every combination of values of its parameters or settings.
 
     Returns, and writes to ``sweep-EXPERIMENT.nc`` in ``out``, a data set with a dimension for every
     name in ``over``, one for the repeats (seeds from ``seed`` on), and those of the experiment.
-    ``changes`` are values that stay the same. Runs that are there, made from the same values by
-    the same code, are not computed again.
+    ``changes`` are values that stay the same, as do the perturbations of the circuits. Runs that
+    are there, made from the same values by the same code, are not computed again.
     """
     chosen = get_experiment(experiment)
     count = (chosen.quick_repeats if quick else chosen.repeats) if repeats is None else repeats
     count, jobs = as_count(count, "repeats", 1), as_count(jobs, "jobs", 1)
     seeds = chosen.seeds(count, seed)[:count]  # without those on which values are chosen
-    combinations = combine(chosen, engine, over, changes or {}, count, quick)
+    combinations = combine(chosen, engine, over, changes or {}, count, quick, perturbations)
     target, kind = Path(out) / f"sweep-{experiment}.nc", f"sweep {experiment}"
     results.make_way(target, kind)
     kept = KeptRuns(Path(out) / f"sweep-{experiment}", experiment)

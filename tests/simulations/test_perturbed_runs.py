@@ -109,3 +109,24 @@ def test_an_experiment_takes_them_or_says_no(name):
             "takes no perturbations",
             ParameterError,
         )
+
+
+def test_a_sweep_may_be_perturbed(tmp_path):
+    command = ("sweep", "two-moons", "--engine", "reference", "--repeats", 1, *MOONS)
+    command = (*command, "--over", "mu=10,1000", "--out", tmp_path)
+    assert run(*command, *DONE).returncode == 0
+    with xr.open_dataset(tmp_path / "sweep-two-moons.nc") as result:
+        config, found = (
+            json.loads(result.attrs["config"]),
+            result["circuit_strength"].isel(placement=0).values.ravel(),
+        )
+    assert [one["kind"] for one in config["perturbations"]] == ["lesion", "noise"]
+    for mu, strength in zip((10, 1000), found, strict=True):
+        chosen = get_experiment("two-moons").config(
+            "reference",
+            {**TINY["two-moons"], "mu": mu},
+            perturbations=[Lesion(tiles=0.5, at=100), Noise(on="W", size=0.001)],
+        )
+        stream = make_stream(chosen.settings, 0, chosen.parameters)
+        y = chosen.circuit(chosen.parameters, stream.lift).run(stream.points, stream.labels)["y"]
+        assert strength == pytest.approx(float(np.abs(y[len(y) // 2 :]).mean()), abs=1e-12)
