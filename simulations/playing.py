@@ -1,0 +1,141 @@
+"""What the playground starts from: data and circuits of the experiments."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from circuits.brian import import_brian2
+from circuits.errors import InputError, shown
+from circuits.lift import SphereLift
+from circuits.parameters import CircuitParameters
+from simulations.changes import parse_changes
+from simulations.datasets import ARCS_ANGLES, ARCS_GAP, DRIFT_UNIT
+from simulations.experiments import get_experiment
+from simulations.experiments.manifold_drift import ManifoldDrift
+from simulations.experiments.manifold_drift import Settings as DriftSettings
+from simulations.experiments.two_moons import Settings as MoonsSettings
+
+CORE = 0.35
+"""Radius of the disc in the middle of the ring, whose own radius is 1."""
+INSET = 0.1
+"""How far from the corners of the square its labels are, as in square-balance."""
+
+
+def make_playground(path: Path, seed: int, changes: list[str]) -> Path:
+    """Write the playground's page; ``changes`` are key=value for parameters of the circuit, or for
+    ``data``, ``noise`` and ``drift``, and hold for all data."""
+    import_brian2()  # which comes with the package of the pages
+    from analysis.page.playground import Playground, write_playground
+
+    values = parse_changes(changes)
+    start, noise = values.pop("data", "moons"), values.pop("noise", None)
+    drift = values.pop("drift", False)
+    if not isinstance(drift, bool):
+        raise InputError(f"drift must be true or false, got {shown(drift)}")
+    if noise is not None and (isinstance(noise, bool) or not isinstance(noise, int | float)):
+        raise InputError(f"noise must be a number, got {shown(noise)}")
+    if drift:
+        values = {"recycle": True} | values
+    scenes = _scenes(values, noise)
+    if not isinstance(start, str) or start not in scenes:
+        raise InputError(f"data must be one of {', '.join(scenes)}, got {shown(start)}")
+    settings = DriftSettings()
+    playground = Playground(
+        scenes=scenes,
+        start=start,
+        rules={
+            "paper": {"mu": 1000.0, "readout_rate": "running_mean"},
+            "gated": {"mu": settings.gated_mu, "readout_rate": settings.gated_rate},
+        },
+        drift_speed=settings.fast_speed / DRIFT_UNIT,
+        examples=_examples(),
+        drift=drift,
+        seed=seed,
+    )
+    return write_playground(playground, path)
+
+
+def _scenes(changes: dict[str, Any], noise: float | None) -> dict[str, Any]:
+    """The data by name, each with the circuit of the experiment that has it."""
+    from analysis.page.playground import Scene
+
+    moons, arcs, square = map(get_experiment, ("two-moons", "tiling-arcs", "square-balance"))
+    round_lift = SphereLift(center=(0.0, 0.0), radius=3.0)
+    spread = MoonsSettings().noise
+
+    def scene(
+        title: str,
+        parameters: CircuitParameters,
+        lift: SphereLift,
+        corners: tuple[tuple[float, float], tuple[float, float]],
+        **values: Any,
+    ) -> Scene:
+        values["noise"] = values["noise"] if noise is None else noise
+        low, high = corners
+        return Scene(title, parameters.replace(**changes), lift, low, high, **values)
+
+    return {
+        "moons": scene(
+            *("Two moons", moons.parameters, moons.lift, ((-1.4, -0.9), (2.4, 1.4))),
+            **{"noise": spread, "most_noise": 0.2},
+            labels=((-1.0, 0.1, -1), (2.0, 0.4, 1)),
+            about="share of points answered with the sign of their moon",
+        ),
+        "arcs": scene(
+            *("Two arcs", arcs.parameters, arcs.lift, ((-1.1, -0.9), (1.1, 0.9))),
+            **{"noise": 0.01, "most_noise": 0.1},
+            labels=((0.6, -0.6, -1), (-0.6, 0.6, 1)),
+            shape={"angles": ARCS_ANGLES, "gap": ARCS_GAP},
+            about="share of points answered with the sign of their arc",
+        ),
+        "square": scene(
+            *("Square", square.parameters, square.lift, ((-0.1, -0.1), (1.1, 1.1))),
+            **{"noise": 0.0, "most_noise": 0.1},
+            labels=((INSET, INSET, -1), (1 - INSET, 1 - INSET, 1)),
+            about="share of points answered with the sign of their side of the diagonal cut",
+        ),
+        "ring": scene(
+            *("Ring and core", moons.parameters.replace(n_tiles=60), round_lift),
+            ((-1.3, -1.3), (1.3, 1.3)),
+            **{"noise": spread, "most_noise": 0.2},
+            labels=((0.0, 0.0, -1), (-1.0, 0.0, 1)),
+            shape={"core": CORE},
+            about="share of points answered with + on the ring, − in its core",
+        ),
+        "own": scene(
+            *("My own points", moons.parameters.replace(n_tiles=60), round_lift),
+            ((-1.6, -1.2), (1.6, 1.2)),
+            **{"noise": 0.02, "most_noise": 0.2},
+            about="share of points that get an answer, right or wrong: drawn points have no class",
+        ),
+    }
+
+
+def _examples() -> dict[str, str]:
+    """Fragments of links to try."""
+    p, settings = ManifoldDrift.parameters, DriftSettings()
+    turning = {
+        "data": "moons",
+        "n_tiles": p.n_tiles,
+        "tile_radius": p.tile_radius,
+        "recruit_below": p.recruit_below,
+        "readout_rule": "gated",
+        "mu": settings.gated_mu,
+        "readout_rate": settings.gated_rate,
+        "recycle": 1,
+        "drift": 1,
+        "speed": 500,
+    }
+    found = {
+        "Two labels, two moons": {"data": "moons"},
+        "Moons that turn": turning,
+        "Who gets the square?": {"data": "square", "speed": 500},
+        "A ring around a core": {"data": "ring"},
+        "Too few steps to settle": {"data": "moons", "steps_per_presentation": 8, "speed": 20},
+        "Draw your own": {"data": "own"},
+    }
+    return {
+        title: "&".join(f"{name}={value}" for name, value in values.items())
+        for title, values in found.items()
+    }
