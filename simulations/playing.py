@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from circuits.brian import import_brian2
 from circuits.errors import InputError, shown
 from circuits.lift import SphereLift
-from circuits.parameters import CircuitParameters
 from simulations.changes import parse_changes
 from simulations.datasets import ARCS_ANGLES, ARCS_GAP, DRIFT_UNIT
 from simulations.experiments import get_experiment
 from simulations.experiments.manifold_drift import ManifoldDrift
 from simulations.experiments.manifold_drift import Settings as DriftSettings
 from simulations.experiments.two_moons import Settings as MoonsSettings
+
+if TYPE_CHECKING:
+    from analysis.page.playground import Scene
 
 CORE = 0.35
 """Radius of the disc in the middle of the ring, whose own radius is 1."""
@@ -40,12 +43,12 @@ def make_playground(path: Path, seed: int, changes: list[str]) -> Path:
     scenes = _scenes(values, noise)
     if not isinstance(start, str) or start not in scenes:
         raise InputError(f"data must be one of {', '.join(scenes)}, got {shown(start)}")
-    settings = DriftSettings()
+    settings, own = DriftSettings(), get_experiment("two-moons").parameters.as_dict()
     playground = Playground(
         scenes=scenes,
         start=start,
         rules={
-            "paper": {"mu": 1000.0, "readout_rate": "running_mean"},
+            "paper": {"mu": own["mu"], "readout_rate": own["readout_rate"]},
             "gated": {"mu": settings.gated_mu, "readout_rate": settings.gated_rate},
         },
         drift_speed=settings.fast_speed / DRIFT_UNIT,
@@ -56,59 +59,49 @@ def make_playground(path: Path, seed: int, changes: list[str]) -> Path:
     return write_playground(playground, path)
 
 
-def _scenes(changes: dict[str, Any], noise: float | None) -> dict[str, Any]:
-    """The data by name, each with the circuit of the experiment that has it."""
+def _scenes(changes: dict[str, Any], noise: float | None) -> dict[str, Scene]:
+    """The data by name, each with the circuit of the experiment that has them."""
     from analysis.page.playground import Scene
 
     moons, arcs, square = map(get_experiment, ("two-moons", "tiling-arcs", "square-balance"))
-    round_lift = SphereLift(center=(0.0, 0.0), radius=3.0)
+    more_tiles = moons.parameters.replace(n_tiles=60)
+    around = SphereLift(center=(0.0, 0.0), radius=3.0)
     spread = MoonsSettings().noise
-
-    def scene(
-        title: str,
-        parameters: CircuitParameters,
-        lift: SphereLift,
-        corners: tuple[tuple[float, float], tuple[float, float]],
-        **values: Any,
-    ) -> Scene:
-        values["noise"] = values["noise"] if noise is None else noise
-        low, high = corners
-        return Scene(title, parameters.replace(**changes), lift, low, high, **values)
-
-    return {
-        "moons": scene(
-            *("Two moons", moons.parameters, moons.lift, ((-1.4, -0.9), (2.4, 1.4))),
-            **{"noise": spread, "most_noise": 0.2},
+    scenes = {
+        "moons": Scene(
+            "Moons", moons.parameters, moons.lift, (-1.4, -0.9), (2.4, 1.4), spread, 0.2,
             labels=((-1.0, 0.1, -1), (2.0, 0.4, 1)),
             about="share of points answered with the sign of their moon",
         ),
-        "arcs": scene(
-            *("Two arcs", arcs.parameters, arcs.lift, ((-1.1, -0.9), (1.1, 0.9))),
-            **{"noise": 0.01, "most_noise": 0.1},
+        "arcs": Scene(
+            "Arcs", arcs.parameters, arcs.lift, (-1.1, -0.9), (1.1, 0.9), 0.01, 0.1,
             labels=((0.6, -0.6, -1), (-0.6, 0.6, 1)),
             shape={"angles": ARCS_ANGLES, "gap": ARCS_GAP},
             about="share of points answered with the sign of their arc",
         ),
-        "square": scene(
-            *("Square", square.parameters, square.lift, ((-0.1, -0.1), (1.1, 1.1))),
-            **{"noise": 0.0, "most_noise": 0.1},
+        "square": Scene(
+            "Square", square.parameters, square.lift, (-0.25, -0.2), (1.25, 1.2), 0.0, 0.1,
             labels=((INSET, INSET, -1), (1 - INSET, 1 - INSET, 1)),
             about="share of points answered with the sign of their side of the diagonal cut",
         ),
-        "ring": scene(
-            *("Ring and core", moons.parameters.replace(n_tiles=60), round_lift),
-            ((-1.3, -1.3), (1.3, 1.3)),
-            **{"noise": spread, "most_noise": 0.2},
+        "ring": Scene(
+            "Ring", more_tiles, around, (-1.3, -1.3), (1.3, 1.3), spread, 0.2,
             labels=((0.0, 0.0, -1), (-1.0, 0.0, 1)),
             shape={"core": CORE},
             about="share of points answered with + on the ring, − in its core",
         ),
-        "own": scene(
-            *("My own points", moons.parameters.replace(n_tiles=60), round_lift),
-            ((-1.6, -1.2), (1.6, 1.2)),
-            **{"noise": 0.02, "most_noise": 0.2},
+        "own": Scene(
+            "My own", more_tiles, around, (-1.6, -1.2), (1.6, 1.2), 0.02, 0.2,
             about="share of points that get an answer, right or wrong: drawn points have no class",
         ),
+    }  # fmt: skip
+    return {
+        name: replace(
+            scene,
+            parameters=scene.parameters.replace(**changes),
+            noise=scene.noise if noise is None else noise,
+        )
+        for name, scene in scenes.items()
     }
 
 
@@ -127,7 +120,7 @@ def _examples() -> dict[str, str]:
         "drift": 1,
         "speed": 500,
     }
-    found = {
+    found: dict[str, dict[str, Any]] = {
         "Two labels, two moons": {"data": "moons"},
         "Moons that turn": turning,
         "Who gets the square?": {"data": "square", "speed": 500},

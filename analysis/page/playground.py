@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -51,7 +52,7 @@ SLIDERS = (
     Slider("n_tiles", "m", "tiles", 5, 200, 1, restarts=True),
     Slider("tile_radius", "ρ", "radius of a tile", 0.05, 1, 0.01, restarts=True),
     Slider("mu", "μ", "gain of the readout", 0.1, 10_000, about="y = clip(μ w·h + z)"),
-    Slider("learning_rate", "η", "learning rate, W and b", 0.0001, 0.1),
+    Slider("learning_rate", "η", "learning rate", 0.0001, 0.1),
     Slider("recruit_below", "θ", "recruiting threshold", 0, 0.95, 0.01),
     Slider("gain", "g", "gain of h", 1, 100_000, first="control"),
     Slider("steps_per_presentation", "S", "steps a point is shown", 5, 400, 1),
@@ -114,7 +115,7 @@ class Playground:
 def write_playground(playground: Playground, out: Path) -> Path:
     """Write the page; returns its file, ``playground.html`` where ``out`` is a folder."""
     out = Path(out)
-    out = out / "playground.html" if out.is_dir() else out
+    out = out / "playground.html" if os.path.isdir(out) else out  # noqa: PTH112 (never raises)
     if not 0 <= playground.seed <= MOST_SEED:
         raise InputError(f"seed must lie from 0 to {MOST_SEED}, got {shown(playground.seed)}")
     for scene in playground.scenes.values():

@@ -188,6 +188,7 @@ const circuitModel = (() => {
      */
     present(point, z, trace = null) {
       const { p, x, a, begin, room } = this;
+      if (this.diverged) for (const name of ["h", "u", "V"]) this[name].fill(0); // nothing to carry over
       lift(p, point, x);
       drive(p, this.W, this.b, x, a);
       for (let i = 0; i < p.m; i++) if (this.lesioned[i]) a[i] = 0;

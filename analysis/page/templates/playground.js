@@ -291,9 +291,10 @@
     const strongest = circuit.h.reduce((most, rate) => Math.max(most, rate), 1e-12);
     const base = Math.max(4, Math.min(6, box.width / 90));
     tiles.forEach((tile, i) => {
-      if (circuit.lesioned[tile]) cross(pen, ...centers[i]);
-      else drawing.tileMark(pen, ...centers[i], base, weight(tile), circuit.h[tile] / strongest);
+      if (!circuit.lesioned[tile])
+        drawing.tileMark(pen, ...centers[i], base, weight(tile), circuit.h[tile] / strongest);
     });
+    tiles.forEach((tile, i) => circuit.lesioned[tile] && cross(pen, ...centers[i]));
     for (const [i, label] of labels)
       drawing.labelMark(pen, ...place(points.at(i, settings.noise, session.angle, at)), label);
     if (session.shown >= 0) drawing.nowMark(pen, ...place(session.point));
@@ -307,12 +308,13 @@
   /** Discs of the tiles' radius, in the colour of w and the stronger the larger it is. */
   function drawDiscs(pen, tiles, centers, radius) {
     const most = largestWeight(), { circuit } = session;
+    const strength = .3 * Math.min(1, 30 / tiles.length); // many discs lie upon each other
     element("w-scale").textContent = most ? `disc: w from −${tick(most)} to +${tick(most)}` : "disc: w, all 0 yet";
     tiles.forEach((tile, i) => {
       if (circuit.lesioned[tile]) return;
       drawing.circle(pen, ...centers[i], radius);
       pen.fillStyle = pen.strokeStyle = signColour(weight(tile));
-      pen.globalAlpha = most ? .3 * Math.abs(weight(tile)) / most : 0;
+      pen.globalAlpha = most ? strength * Math.abs(weight(tile)) / most : 0;
       pen.fill();
       pen.globalAlpha = .45;
       pen.lineWidth = 1;
@@ -448,9 +450,6 @@
     element("accuracy-name").textContent = own ? "Decided" : "Right answers";
     element("accuracy-about").textContent = scene.about;
     element("clear").textContent = own ? "Clear points" : "Clear labels";
-    const hint = element("hint"), late = settings.drift && settings.readout_rate === "running_mean";
-    hint.hidden = !late;
-    hint.textContent = late ? "A running mean changes ever less: while data drift, a constant rate r of w, or the gated rule, follows them for longer." : "";
     element("link-row").hidden = true;
   }
 

@@ -30,9 +30,9 @@ pytestmark = [
 ]
 
 TOLERANCE = 1e-9
-"""Of h, over the whole stream. The page adds in another order than NumPy: rounding, which learning
-carries on from point to point, comes to some 1e-12, and to more the smaller tiles are beside the lift
-(a drive is what is left of products near one): 5e-10 for a radius of 0.1."""
+"""Of h, over the whole stream. The page adds in another order than NumPy; that rounding, which
+learning carries on from point to point, comes to some 1e-12, and to 5e-10 where tiles are so small
+beside the lift (0.1 of 3) that a drive is the little that is left of products near one."""
 
 PRESENT = """(() => {
   const [given, points, labels] = %s;
