@@ -71,28 +71,28 @@ def _scenes(changes: dict[str, Any], noise: float | None) -> dict[str, Scene]:
         "moons": Scene(
             "Moons", moons.parameters, moons.lift, (-1.4, -0.9), (2.4, 1.4), spread, 0.2,
             labels=((-1.0, 0.1, -1), (2.0, 0.4, 1)),
-            about="share of points answered with the sign of their moon",
+            about="Right is the sign of a point’s moon.",
         ),
         "arcs": Scene(
             "Arcs", arcs.parameters, arcs.lift, (-1.1, -0.9), (1.1, 0.9), 0.01, 0.1,
             labels=((0.6, -0.6, -1), (-0.6, 0.6, 1)),
             shape={"angles": ARCS_ANGLES, "gap": ARCS_GAP},
-            about="share of points answered with the sign of their arc",
+            about="Right is the sign of a point’s arc.",
         ),
         "square": Scene(
             "Square", square.parameters, square.lift, (-0.25, -0.2), (1.25, 1.2), 0.0, 0.1,
             labels=((INSET, INSET, -1), (1 - INSET, 1 - INSET, 1)),
-            about="share of points answered with the sign of their side of the diagonal cut",
+            about="Right is the sign of a point’s side of the diagonal.",
         ),
         "ring": Scene(
             "Ring", more_tiles, around, (-1.3, -1.3), (1.3, 1.3), spread, 0.2,
             labels=((0.0, 0.0, -1), (-1.0, 0.0, 1)),
             shape={"core": CORE},
-            about="share of points answered with + on the ring, − in its core",
+            about="Right is + on the ring, − in its core.",
         ),
         "own": Scene(
             "My own", more_tiles, around, (-1.6, -1.2), (1.6, 1.2), 0.02, 0.2,
-            about="share of points that get an answer, right or wrong: drawn points have no class",
+            about="Drawn points have no class: what counts is that there is an answer.",
         ),
     }  # fmt: skip
     return {

@@ -540,12 +540,12 @@
     const link = element("link"), button = element("copy");
     element("link-row").hidden = false;
     link.value = location.href;
-    link.select();
     try {
       await navigator.clipboard.writeText(link.value);
       button.textContent = "Copied";
     } catch {
-      button.textContent = "Copy it below"; // the browser does not let a page write to the clipboard
+      link.select(); // the browser does not let the page write to the clipboard
+      button.textContent = "Copy it below";
     }
     setTimeout(() => { button.textContent = "Copy link"; }, 1500);
   }
