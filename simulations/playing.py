@@ -14,6 +14,7 @@ from simulations.datasets import ARCS_ANGLES, ARCS_GAP, DRIFT_UNIT
 from simulations.experiments import get_experiment
 from simulations.experiments.manifold_drift import ManifoldDrift
 from simulations.experiments.manifold_drift import Settings as DriftSettings
+from simulations.experiments.square_balance import Settings as SquareSettings
 from simulations.experiments.two_moons import Settings as MoonsSettings
 
 if TYPE_CHECKING:
@@ -21,13 +22,11 @@ if TYPE_CHECKING:
 
 CORE = 0.35
 """Radius of the disc in the middle of the ring, whose own radius is 1."""
-INSET = 0.1
-"""How far from the corners of the square its labels are, as in square-balance."""
 
 
 def make_playground(path: Path, seed: int, changes: list[str]) -> Path:
     """Write the playground's page; ``changes`` are key=value for parameters of the circuit, or for
-    ``data``, ``noise`` and ``drift``, and hold for all data."""
+    ``data``, ``noise`` and ``drift``. Parameters hold for all data, noise for those named."""
     import_brian2()  # which comes with the package of the pages
     from analysis.page.playground import Playground, write_playground
 
@@ -40,9 +39,11 @@ def make_playground(path: Path, seed: int, changes: list[str]) -> Path:
         raise InputError(f"noise must be a number, got {shown(noise)}")
     if drift:
         values = {"recycle": True} | values
-    scenes = _scenes(values, noise)
+    scenes = _scenes(values)
     if not isinstance(start, str) or start not in scenes:
         raise InputError(f"data must be one of {', '.join(scenes)}, got {shown(start)}")
+    if noise is not None:
+        scenes[start] = replace(scenes[start], noise=noise)
     settings, own = DriftSettings(), get_experiment("two-moons").parameters.as_dict()
     playground = Playground(
         scenes=scenes,
@@ -59,14 +60,14 @@ def make_playground(path: Path, seed: int, changes: list[str]) -> Path:
     return write_playground(playground, path)
 
 
-def _scenes(changes: dict[str, Any], noise: float | None) -> dict[str, Scene]:
+def _scenes(changes: dict[str, Any]) -> dict[str, Scene]:
     """The data by name, each with the circuit of the experiment that has them."""
     from analysis.page.playground import Scene
 
     moons, arcs, square = map(get_experiment, ("two-moons", "tiling-arcs", "square-balance"))
     more_tiles = moons.parameters.replace(n_tiles=60)
     around = SphereLift(center=(0.0, 0.0), radius=3.0)
-    spread = MoonsSettings().noise
+    spread, inset = MoonsSettings().noise, SquareSettings().inset
     scenes = {
         "moons": Scene(
             "Moons", moons.parameters, moons.lift, (-1.4, -0.9), (2.4, 1.4), spread, 0.2,
@@ -81,7 +82,7 @@ def _scenes(changes: dict[str, Any], noise: float | None) -> dict[str, Scene]:
         ),
         "square": Scene(
             "Square", square.parameters, square.lift, (-0.25, -0.2), (1.25, 1.2), 0.0, 0.1,
-            labels=((INSET, INSET, -1), (1 - INSET, 1 - INSET, 1)),
+            labels=((inset, inset, -1), (1 - inset, 1 - inset, 1)),
             about="Right is the sign of a point’s side of the diagonal.",
         ),
         "ring": Scene(
@@ -96,11 +97,7 @@ def _scenes(changes: dict[str, Any], noise: float | None) -> dict[str, Scene]:
         ),
     }  # fmt: skip
     return {
-        name: replace(
-            scene,
-            parameters=scene.parameters.replace(**changes),
-            noise=scene.noise if noise is None else noise,
-        )
+        name: replace(scene, parameters=scene.parameters.replace(**changes))
         for name, scene in scenes.items()
     }
 

@@ -90,6 +90,7 @@ class Scene:
             **{n: getattr(self, n) for n in ("labels", "about")},
             **self.lift.as_dict(),
             **self.shape,
+            "circuit": scripted(self.parameters, self.lift),
             "settings": {n: values[n] for n in (*names, "readout_rule", "recycle")}
             | {"noise": self.noise},
         }
@@ -121,9 +122,7 @@ def write_playground(playground: Playground, out: Path) -> Path:
     for scene in playground.scenes.values():
         _check(scene)
     require_page(out)
-    first = playground.scenes[playground.start]
     data = {
-        "circuit": scripted(first.parameters, first.lift),
         "scenes": {name: scene.as_dict() for name, scene in playground.scenes.items()},
         "sliders": [dataclasses.asdict(slider) | {"whole": slider.whole} for slider in SLIDERS],
         "rules": playground.rules,
@@ -151,11 +150,12 @@ def write_playground(playground: Playground, out: Path) -> Path:
 def _check(scene: Scene) -> None:
     """Refuse values that the page's circuit or its sliders do not have."""
     p = scene.parameters
-    if p.n_readouts != 1 or isinstance(p.mu, tuple):
+    if p.n_readouts != 1:
         raise ParameterError(f"the playground has one readout, got n_readouts={p.n_readouts}")
+    if isinstance(p.mu, tuple):
+        raise ParameterError(f"mu must be one number in the playground, got {shown(p.mu)}")
     if p.tiles != "recruit":
         raise ParameterError(f"tiles of the playground are recruited, got tiles={p.tiles!r}")
-    scene.lift.alpha(p.tile_radius)
     for slider in SLIDERS:
         value = scene.noise if slider.name == "noise" else getattr(p, slider.name)
         high = scene.most_noise if slider.name == "noise" else slider.high

@@ -416,6 +416,7 @@ def test_playground(tmp_path, monkeypatch):
         (("--set", "gain=auto"), "gain must be 'control' or from 1 to 100000"),
         (("--set", "n_tiles=300"), "n_tiles must be from 5 to 200 in the playground, got 300"),
         (("--set", "n_readouts=2"), "the playground has one readout"),
+        (("--set", "mu=[3]"), "mu must be one number in the playground"),
         (("--set", "tiles=first"), "tiles of the playground are recruited"),
         (("--set", "tau_q=1"), "no parameter 'tau_q'"),
     ):

@@ -39,8 +39,7 @@
 
     /** The circuit's parameters, as circuit.js takes them. */
     get given() {
-      const { mu, ...others } = this.settings, { center, radius } = this.scene;
-      return { ...data.circuit, ...others, mu: [mu], center, radius };
+      return { ...this.scene.circuit, ...this.settings, mu: [this.settings.mu] };
     }
 
     /** Begin again, with the same stream; points with labels come first. */
