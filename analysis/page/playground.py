@@ -14,7 +14,7 @@ from circuits.errors import InputError, ParameterError, shown
 from circuits.lift import SphereLift
 from circuits.parameters import CircuitParameters
 
-SCRIPTS = ("circuit.js", "drawing.js", "scenes.js", "playground.js")
+SCRIPTS = ("circuit.js", "drawing.js", "scenes.js", "session.js", "playground.js")
 STYLES = ("page.css", "playground.css")
 
 SPEEDS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 0)

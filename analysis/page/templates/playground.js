@@ -1,5 +1,6 @@
 // The playground: a circuit that learns in the page, what is shown of it, and what a visitor can do
-// to it. The circuit is in circuit.js, its data in scenes.js, how things are drawn in drawing.js.
+// to it. The circuit is in circuit.js, its data in scenes.js, its stream in session.js, and how things
+// are drawn in drawing.js.
 // Nothing here talks to anything outside the page.
 (() => {
   "use strict";
@@ -8,120 +9,15 @@
   const data = JSON.parse(source.textContent);
   const element = (id) => document.getElementById(id);
   const { colours, signColour, signed, small, tick } = drawing;
-  const RECENT = 200; // points without a label over which answers are counted
-  const SAMPLES = 500; // of the share of right answers that are kept
   const SLICE = 12; // milliseconds of a frame for presentations
   const FRAME = 30, PLOTS = 100, ANSWER = 200; // milliseconds between pictures while it runs
   const RESPONDS = 1e-6; // the rate above which a tile counts as responding
   const NEAR = 28; // pixels within which a click means a point
   const SPACING = .05; // between points that are drawn, in their units
 
-  // ---- The circuit and its stream ---------------------------------------------------------------
-
-  /** Settings of some data: its own, or those that another readout rule wants. */
-  function settingsOf(name, rule) {
-    const own = data.scenes[name].settings, { seed, drift, speed } = data.start;
-    const other = rule && rule !== own.readout_rule ? { ...data.rules[rule], readout_rule: rule } : {};
-    return { data: name, seed, ...own, ...other, drift, speed };
-  }
-
-  class Session {
-    constructor(settings, drawn = [], labels = null) {
-      Object.assign(this, { settings, scene: data.scenes[settings.data] });
-      this.points = new scenes.Points(settings.data, this.scene, settings.seed, drawn);
-      this.labels = labels ?? new Map(this.scene.labels.map(([x, y, label]) => [
-        this.points.nearest([x, y], settings.noise, 0)[0], label,
-      ]));
-      this.point = [0, 0];
-      this.z = new Float64Array(1);
-      this.restart();
-    }
-
-    /** The circuit's parameters, as circuit.js takes them. */
-    get given() {
-      return { ...this.scene.circuit, ...this.settings, mu: [this.settings.mu] };
-    }
-
-    /** Begin again, with the same stream; points with labels come first. */
-    restart() {
-      this.circuit = new circuitModel.Circuit(this.given);
-      this.random = scenes.generator(this.settings.seed, 1);
-      this.queue = [...this.labels.keys()];
-      this.angle = 0;
-      this.shown = -1;
-      this.answers = this.points.base.map(() => null); // the last one to each point
-      this.recent = { good: new Uint8Array(RECENT), count: 0, sum: 0 };
-      this.history = { t: [], share: [], stride: 1 };
-    }
-
-    /** Take over settings that only change rates. */
-    retune() {
-      this.circuit.retune(this.given);
-    }
-
-    get time() {
-      return this.circuit.learned;
-    }
-
-    /** Present the next point: one that just got a label, or any. */
-    next(trace = null) {
-      const { points, circuit, settings } = this;
-      const i = this.queue.length ? this.queue.shift() : Math.floor(points.count * this.random.uniform());
-      if (settings.drift) this.angle += 2 * Math.PI * data.driftSpeed;
-      points.at(i, settings.noise, this.angle, this.point);
-      this.z[0] = this.labels.get(i) ?? 0;
-      this.shown = i;
-      circuit.present(this.point, this.z, trace);
-      this.answers[i] = circuit.y[0];
-      if (!this.z[0]) this.count(points.classes[i] ? circuit.y[0] * points.classes[i] > 0 : circuit.y[0] !== 0);
-      return !circuit.diverged;
-    }
-
-    /** Whether an answer was right, among the last ones; how that went is kept at ever larger steps. */
-    count(good) {
-      const { recent, history } = this, at = recent.count % RECENT;
-      recent.sum += good - (recent.count < RECENT ? 0 : recent.good[at]);
-      recent.good[at] = good;
-      recent.count += 1;
-      if (this.time % history.stride) return;
-      history.t.push(this.time);
-      history.share.push(this.share);
-      if (history.t.length < SAMPLES) return;
-      for (const name of ["t", "share"]) history[name] = history[name].filter((_, k) => k % 2);
-      history.stride *= 2;
-    }
-
-    /** The share of right answers, or NaN. */
-    get share() {
-      return this.recent.count ? this.recent.sum / Math.min(this.recent.count, RECENT) : NaN;
-    }
-
-    /** Give a point a label, or take it away if it has that one. */
-    label(i, label) {
-      this.queue = this.queue.filter((other) => other !== i);
-      if (this.labels.get(i) === label) this.labels.delete(i);
-      else {
-        this.labels.set(i, label);
-        this.queue.push(i);
-      }
-    }
-
-    draw(x, y) {
-      if (this.points.count >= scenes.MOST_POINTS) return;
-      this.points.add(x, y, 0);
-      this.answers.push(null);
-    }
-
-    get drawn() {
-      return this.settings.data === "own" ? this.points.base : [];
-    }
-
-    get fragment() {
-      return scenes.toFragment(this.settings, this.labels, this.drawn, data.scenes.own);
-    }
-  }
-
-  let session = new Session(settingsOf(data.start.data));
+  const settingsOf = (name, rule) => playing.settingsOf(data, name, rule);
+  const makeSession = (settings, drawn, labels) => new playing.Session(data, settings, drawn, labels);
+  let session = makeSession(settingsOf(data.start.data));
   let trace = null; // of the presentation that is shown
   const view = {
     playing: false, owed: 0, before: 0, drawnAt: 0, plotsAt: 0, answerAt: 0, answerCost: 0, place: null,
@@ -207,7 +103,7 @@
 
   /** Presentations per second of this circuit in this browser, without anything being drawn. */
   function measure(milliseconds = 1000) {
-    const other = new Session({ ...session.settings }, session.drawn, new Map(session.labels));
+    const other = makeSession({ ...session.settings }, session.drawn, new Map(session.labels));
     const begin = performance.now(), end = begin + milliseconds;
     let now = begin;
     while (now < end) {
@@ -470,7 +366,7 @@
 
   /** Begin with other data, and what suits them. */
   function begin(settings, drawn, labels) {
-    session = new Session(settings, drawn, labels);
+    session = makeSession(settings, drawn, labels);
     trace = null;
     if (settings.data === "own" && !session.points.count) chooseTool("draw");
     else if (tool() === "draw" && settings.data !== "own") chooseTool("plus");
@@ -676,11 +572,16 @@
   element("seed").addEventListener("change", (event) => chooseSeed(event.target.value));
   for (const input of document.querySelectorAll("input[name=tool]")) input.addEventListener("change", () => chooseTool(input.value));
   for (const name of ["answer", "tiles", "points"]) element(`show-${name}`).addEventListener("change", () => draw(true));
+  // A finger that scrolls the page also goes down on the plane: only a pen that draws acts on that.
+  element("plane").addEventListener("click", (event) => {
+    view.cursor = null;
+    if (tool() !== "draw") act(placeOf(event));
+  });
   element("plane").addEventListener("pointerdown", (event) => {
-    if (event.button) return;
+    if (event.button || tool() !== "draw") return;
     view.stroke = null;
     view.cursor = null;
-    if (tool() === "draw") element("plane").setPointerCapture(event.pointerId);
+    element("plane").setPointerCapture(event.pointerId);
     act(placeOf(event));
   });
   element("plane").addEventListener("pointermove", (event) => {
@@ -700,5 +601,6 @@
     Circuit: circuitModel.Circuit, Points: scenes.Points, generator: scenes.generator,
   };
   element("tool-plus").checked = true;
+  sync();
   restore();
 })();

@@ -415,6 +415,17 @@ def test_a_link_holds_everything(open_playground):
     assert page.complaints == again.complaints == []
 
 
+def test_a_place_in_the_page_is_no_link(open_playground):
+    page = open_playground("plane")
+    assert page.text("#notice") == ""
+    assert page.text("#n_tiles-value") == "40"
+    advance(page, 3)
+    page.evaluate("location.hash = ''")
+    page.evaluate("location.hash = 'plane'")
+    page.evaluate("new Promise((done) => setTimeout(done, 50))")
+    assert page.complaints == []
+
+
 def test_a_link_in_the_same_page_is_followed(playground):
     playground.click("nav a:nth-child(2)")
     playground.wait_until("playground.session.settings.drift")
