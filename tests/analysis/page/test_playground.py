@@ -374,6 +374,27 @@ def test_points_of_ones_own_are_drawn_and_cleared(playground):
     assert playground.complaints == []
 
 
+def test_a_finger_draws(open_playground):
+    page = open_playground(width=360, height=740)
+    page.send("Emulation.setTouchEmulationEnabled", enabled=True)
+    page.click("#tool-draw")
+    left, top = page.evaluate(
+        "(() => { const e = document.querySelector('#plane');"
+        " e.scrollIntoView({block: 'center', behavior: 'instant'});"
+        " const b = e.getBoundingClientRect(); return [b.left, b.top]; })()"
+    )
+    for kind, place in (
+        ("touchStart", [(100, 100)]),
+        ("touchMove", [(150, 200)]),
+        ("touchMove", [(200, 120)]),
+        ("touchEnd", []),
+    ):
+        points = [{"x": left + x, "y": top + y} for x, y in place]
+        page.send("Input.dispatchTouchEvent", type=kind, touchPoints=points)
+    page.wait_until("playground.session.points.count > 20")
+    assert page.complaints == []
+
+
 def test_drift_turns_the_data_and_recycles_tiles(playground):
     before = session(playground, "points.at(7, 0, 0)")
     playground.click("#drift")
