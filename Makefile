@@ -13,7 +13,7 @@ PEERS := $(VENV)/.peers-$(CHOSEN)
 # that are used are compiled when they are first imported.
 INSTALL := $(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check --no-compile -c constraints.txt
 
-.PHONY: setup demo test lint docs bench reproduce power soak known-data peers mutants readme clean
+.PHONY: setup demo test lint docs playground bench reproduce power soak known-data peers mutants readme clean
 
 setup: $(TOOLS)
 
@@ -45,6 +45,10 @@ docs: $(DOCUMENTING)
 $(DOCUMENTING): $(TOOLS)
 	$(INSTALL) -e '.[docs]'
 	touch $@
+
+# The copy of the playground in docs/ and its picture, which needs chromium.
+playground: $(TOOLS)
+	$(BIN)/python -m tests.analysis.page.picture
 
 bench: $(TOOLS)
 	$(BIN)/manifold-circuit bench

@@ -32,6 +32,7 @@ autodoc_type_aliases = {
 html_theme = "furo"
 html_title = "manifold-circuit"
 html_show_copyright = False
+html_extra_path = ["playground.html"]  # a page of its own, as it is
 
 
 def as_markup(app, what, name, obj, options, lines):

@@ -458,6 +458,28 @@ def report(
 
 
 @app.command()
+def playground(
+    out: Annotated[
+        Path, typer.Option(help="The page to write, or a folder for playground.html.")
+    ] = Path("playground.html"),
+    seed: Annotated[int, typer.Option(help="Seed of the points and their order.", min=0)] = 0,
+    changes: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", help="key=value for any parameter of the circuit, or data, noise, drift."
+        ),
+    ] = None,
+) -> None:
+    """Write one self-contained HTML page in which the circuit learns live, to play with.
+
+    Example: manifold-circuit playground --set data=ring --set n_tiles=80 --out ring.html
+    """
+    from simulations.playing import make_playground
+
+    print(f"wrote {make_playground(out, seed, changes or [])}")
+
+
+@app.command()
 def describe(
     context: typer.Context,
     changes: Changes = None,

@@ -163,6 +163,15 @@ def test_what_a_page_names_is_there(page):
         assert (ROOT / folder).is_dir(), folder
 
 
+def test_the_playground_in_the_docs_is_current(tmp_path):
+    """`make playground` writes it."""
+    from simulations.playing import make_playground
+
+    fresh = make_playground(tmp_path, 0, [])
+    assert fresh.read_bytes() == (DOCS / "playground.html").read_bytes()
+    assert (DOCS / "playground.png").stat().st_size > 50_000
+
+
 # Extending
 
 

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from analysis.page.layout import scripted
 from analysis.page.reading import EXPLORED, Result
 from analysis.recruiting import in_use_at, tiles_in_order
 from analysis.theory import last_size_of, lift_of, parameters_of, weights_before
-from circuits import results, rules
+from circuits import results
 from circuits.errors import InputError
 from circuits.lift import SphereLift
 from circuits.parameters import CircuitParameters
-from circuits.reference import ReferenceCircuit
 from circuits.selection import first_repeat
 
 EXPLORER_BYTES = 6 * 2**20
@@ -34,8 +34,6 @@ def explorer_data(result: Result) -> dict[str, Any]:
         parameters, lift = parameters_of(first_repeat(stored)), lift_of(stored)
         if stored.sizes["input"] != lift.n_inputs:
             raise InputError(f"its lift makes {lift.n_inputs} inputs, not {stored.sizes['input']}")
-    circuit = ReferenceCircuit(parameters, lift)
-    rest = rules.rest(parameters.n_tiles, parameters.n_interneurons, circuit.gain)[:2]
     axes = [0, 2] if lift.n_coordinates == 3 else [0, min(1, lift.n_coordinates - 1)]
     with results.opened(result.path) as stored:
         dataset = first_repeat(stored)
@@ -47,39 +45,18 @@ def explorer_data(result: Result) -> dict[str, Any]:
         position = _along_stream(dataset, "position")
         last = dataset.assign(W=dataset["W_snapshots"].isel(snapshot=-1, drop=True))
         order = tiles_in_order(last, position, axes[0])
-    arrays |= dict(zip(("restH", "restU"), rest, strict=True))
     every = result.complete and len(rows) == len(numbers) - 1
     return {
         "about": _about(result, len(rows), len(numbers), every, parameters.reset),
         "engine": result.text("engine"),
         "lastPresentation": int(numbers[-1]),
         "moments": numbers[rows].tolist(),
-        "gamma": [parameters.dt_ / tau for tau in _time_constants(parameters)],
-        "gain": circuit.gain,
-        "floor": circuit.floor,
-        "spark": rules.SPARK,
-        "alpha": circuit.alpha,
-        "mu": parameters.mu_per_readout,
-        "readout": parameters.readout,
-        "gated": parameters.readout_rule == "gated",
-        "clamp": parameters.clamp_labels,
-        "reset": parameters.reset,
-        "steps": parameters.steps_per_presentation,
-        "tiles": parameters.n_tiles,
-        "interneurons": parameters.n_interneurons,
-        "readouts": parameters.n_readouts,
-        "inputs": lift.n_inputs,
-        "center": lift.center.tolist(),
-        "radius": lift.radius,
+        "circuit": scripted(parameters, lift),
         "axes": axes,
         "order": order.tolist(),
         "alongManifold": position is not None,
         "arrays": {name: _encoded(value) for name, value in arrays.items()},
     }
-
-
-def _time_constants(parameters: CircuitParameters) -> tuple[float, float, float]:
-    return parameters.tau_h_, parameters.tau_u_, parameters.tau_V_
 
 
 def _chosen_snapshots(dataset: xr.Dataset, parameters: CircuitParameters, lift: SphereLift) -> Any:

@@ -58,6 +58,7 @@ COMMANDS = [
     "compare",
     "plot",
     "report",
+    "playground",
     "describe",
     "reproduce",
     "bench",
@@ -402,6 +403,40 @@ def test_describe_and_report(tmp_path):
     result = run("report", tmp_path)
     assert result.returncode == 2
     assert "Traceback" not in result.stderr
+
+
+def test_playground(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    [example] = examples("playground")
+    assert run(*example).stdout == "wrote ring.html\n"
+    page = Path("ring.html").read_text()
+    assert '"data": "ring"' in page
+    assert '"n_tiles": 80' in page
+    assert run("playground", "--seed", 4, "--out", tmp_path).returncode == 0
+    assert '"seed": 4' in (tmp_path / "playground.html").read_text()
+    Path("mine.html").write_text("no page")
+    for arguments, words in (
+        (("--out", "mine.html"), "is not a page and is not written over"),
+        (("--seed", 2**32), "seed must lie from 0 to 4294967295"),
+        (
+            ("--set", "data=torus"),
+            "data must be one of moons, arcs, square, ring, own, got 'torus'",
+        ),
+        (("--set", "drift=1"), "drift must be true or false"),
+        (("--set", "noise=x"), "noise must be a number"),
+        (("--set", "noise=3"), "noise must be from 0 to 0.2 in the playground, got 3"),
+        (("--set", "gain=auto"), "gain must be 'control' or from 1 to 100000"),
+        (("--set", "n_tiles=300"), "n_tiles must be from 5 to 200 in the playground, got 300"),
+        (("--set", "n_readouts=2"), "the playground has one readout"),
+        (("--set", "mu=[3]"), "mu must be one number in the playground"),
+        (("--set", "tiles=first"), "tiles of the playground are recruited"),
+        (("--set", "tau_q=1"), "no parameter 'tau_q'"),
+    ):
+        result = run("playground", "--out", "new.html", *arguments)
+        assert result.returncode == 2, words
+        [line] = result.stderr.splitlines()
+        assert words in line
+    assert not Path("new.html").exists()
 
 
 def test_describe_the_spiking_twin(tmp_path):

@@ -243,6 +243,7 @@ COMMANDS = {
     "compare --data": ("compare", "--data", "{folder}/points.csv"),
     "plot": ("plot", "{folder}/in/a.nc"),
     "report": ("report", "{folder}/in"),
+    "playground": ("playground",),
     "describe": ("describe",),
     "reproduce": ("reproduce", "--quick"),
     "bench": ("bench", "--quick"),
@@ -300,6 +301,7 @@ def test_places_that_cannot_be_written_to_are_refused_before_computing(command, 
     assert (found.returncode, "null byte" in found.stderr) == (2, True)
     if command == "report":
         assert "directory" in refused(run(*arguments, "--out", tmp_path))
+    if command in ("report", "playground"):
         assert "not a page" in refused(run(*arguments, "--out", tmp_path / "in" / "a.nc"))
     assert contents(tmp_path) == before
 

@@ -117,9 +117,17 @@ class Browser:
         message, _, self._buffer = self._buffer.partition(b"\0")
         return json.loads(message)
 
-    def open(self, file: Path, width: int = 1280, height: int = 900, dark: bool = False) -> Page:
-        """A page in a tab of its own."""
-        return Page(self, file, width, height, dark)
+    def open(
+        self,
+        file: Path,
+        width: int = 1280,
+        height: int = 900,
+        dark: bool = False,
+        fragment: str = "",
+    ) -> Page:
+        """A page in a tab of its own, by a link with a fragment if one is given."""
+        address = file.resolve().as_uri() + (f"#{fragment}" if fragment else "")
+        return Page(self, address, width, height, dark)
 
     def close(self) -> None:
         """End the browser and all its processes, and remove its profile."""
@@ -138,7 +146,7 @@ class Browser:
 class Page:
     """A tab, everything it asked for, and everything it complained about."""
 
-    def __init__(self, browser: Browser, file: Path, width: int, height: int, dark: bool) -> None:
+    def __init__(self, browser: Browser, url: str, width: int, height: int, dark: bool) -> None:
         self._browser = browser
         target = browser.send("Target.createTarget", url="about:blank")["targetId"]
         attached = browser.send("Target.attachToTarget", targetId=target, flatten=True)
@@ -148,7 +156,7 @@ class Page:
         self.resize(width, height)
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.send("Emulation.setEmulatedMedia", features=[scheme])
-        self.send("Page.navigate", url=file.resolve().as_uri())
+        self.send("Page.navigate", url=url)
         browser.wait_for("Page.loadEventFired", self._session)
 
     def send(self, method: str, **parameters):

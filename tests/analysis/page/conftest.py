@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from analysis.page import write_report
 from circuits import ManifoldCircuit, results
 from simulations.experiments import two_moons
+from simulations.playing import make_playground
 from tests.analysis.page.browser import Browser
 
 HOSTILE = '</script><script>window.broken = 1</script><img src="x" onerror="window.broken = 2">'
@@ -89,3 +90,28 @@ def open_page(browser):
     yield open_page
     for page in pages:
         page.close()
+
+
+@pytest.fixture(scope="package")
+def playground_file(tmp_path_factory):
+    """The playground, as the command writes it."""
+    return make_playground(tmp_path_factory.mktemp("playground"), 0, [])
+
+
+@pytest.fixture
+def open_playground(browser, playground_file):
+    """Opens the playground, with a fragment if one is given, and closes it."""
+    pages = []
+
+    def open_playground(fragment="", **options):
+        pages.append(browser.open(playground_file, fragment=fragment, **options))
+        return pages[-1]
+
+    yield open_playground
+    for page in pages:
+        page.close()
+
+
+@pytest.fixture
+def playground(open_playground):
+    return open_playground()
