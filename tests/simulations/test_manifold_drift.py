@@ -255,7 +255,7 @@ def test_below_the_registered_size_nothing_is_decided():
     assert claim_named(NAME, merged, "the gated readout follows moons until").holds is None
     merged = registered({("rotate", "gated"): 0.995}, measured=4000)
     assert claim_named(NAME, merged, "the gated readout follows moons until").holds is None
-    few = registered({("rotate", "gated"): 0.995}, repeats=19)
+    few = registered({("rotate", "gated"): 0.995}, repeats=29)
     assert claim_named(NAME, few, "the gated readout follows moons until").holds is None
 
 
