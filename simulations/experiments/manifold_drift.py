@@ -65,8 +65,10 @@ class Settings(base.Settings):
 
     n_points: int = Field(default=12_000, ge=100)
     drift_after: int = Field(default=2000, ge=50)
-    label_after: int = Field(default=200, ge=0)
-    """The first point of each class from here on has a label, and no other."""
+    label_after: int = Field(default=1000, ge=0)
+    """The first point of each class from here on has a label, and no other. Of 200 and 1000 the one
+    at which, at noise 0.1, no label was carried to the wrong moon by the gated readout on any of
+    400 seeds from 35,000 on: a label among the first tiles is, now and then."""
     measured: int = Field(default=5000, ge=10)
     """Accuracy is that on the last so many points."""
     noise: float = Field(default=0.05, ge=0, le=1)
@@ -84,7 +86,7 @@ class Settings(base.Settings):
     gated_rate: Rate = 0.9
     windows: base.Grid[Annotated[int, Field(ge=1, le=10_000)]] = (60, 100, 300)
     """Lengths of the chain of nearest neighbours."""
-    map_after: int = Field(default=1000, ge=50)
+    map_after: int = Field(default=2000, ge=50)
     """Points before the moons of the map begin to turn."""
     map_speeds: base.Grid[Speed] = (1.0, 2.0, 4.0, 8.0, 16.0)
     map_rates: base.Grid[Rate] = (0.0025, 0.005, 0.01, 0.02, 0.04)
@@ -148,8 +150,12 @@ class ManifoldDrift(base.Experiment[Settings]):
     """The best of four settings of tiles on 40 seeds from 28,000 on; gains and rates of readouts
     are of 24 seeds from 27,000 on."""
     lift: ClassVar = DRIFT_LIFT
+<<<<<<< HEAD
     main: ClassVar = "accuracy"
     repeats: ClassVar = 20
+=======
+    repeats: ClassVar = 30
+>>>>>>> mut
     size: ClassVar = ("n_points", "measured")
     quick: ClassVar = {"map_speeds": (1.0, 4.0, 16.0), "map_rates": (0.005, 0.02)}
     taken: ClassVar = {

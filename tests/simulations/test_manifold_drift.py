@@ -255,7 +255,7 @@ def test_below_the_registered_size_nothing_is_decided():
     assert claim_named(NAME, merged, "the gated readout follows moons until").holds is None
     merged = registered({("rotate", "gated"): 0.995}, measured=4000)
     assert claim_named(NAME, merged, "the gated readout follows moons until").holds is None
-    few = registered({("rotate", "gated"): 0.995}, repeats=19)
+    few = registered({("rotate", "gated"): 0.995}, repeats=29)
     assert claim_named(NAME, few, "the gated readout follows moons until").holds is None
 
 
@@ -263,7 +263,7 @@ def test_below_the_registered_size_nothing_is_decided():
     ("changes", "message"),
     [
         ({"label_after": 1990}, "label_after=1990 must be 20 points or more before drift_after"),
-        ({"map_after": 210}, "label_after=200 must be 20 points or more before map_after=210"),
+        ({"map_after": 1010}, "label_after=1000 must be 20 points or more before map_after=1010"),
         ({"measured": 10_001}, "drift_after=2000 and measured=10001 do not fit into n_points"),
         ({"mu": 3}, "sets mu itself: set paper_mu or gated_mu instead"),
         ({"readout_rate": 0.1}, "sets readout_rate itself: set paper_rate or gated_rate instead"),
@@ -281,9 +281,9 @@ def test_settings_that_do_not_fit_are_refused(changes, message):
 @pytest.mark.parametrize(
     ("setting", "within", "beyond"),
     [
-        ("label_after", (0, 980), (-1, 981)),
-        ("drift_after", (220, 7000), (219, 7001)),
-        ("map_after", (220,), (219,)),
+        ("label_after", (0, 1980), (-1, 1981)),
+        ("drift_after", (1020, 7000), (1019, 7001)),
+        ("map_after", (1020,), (1019,)),
         ("measured", (10, 10_000), (9, 10_001)),
         ("noise", (0, 1), (-0.01, 1.01)),
         ("more_noise", (0, 1), (-0.01, 1.01)),
@@ -311,6 +311,7 @@ def test_the_registered_settings_are_those_that_were_chosen():
     assert (settings.paper_mu, settings.paper_rate) == (30, 0.01)
     assert (settings.gated_mu, settings.gated_rate) == (1.1, 0.9)
     assert (settings.n_points, settings.drift_after, settings.measured) == (12_000, 2000, 5000)
+    assert (settings.label_after, settings.map_after) == (1000, 2000)
     quick = get_experiment(NAME).config("exact", {}, quick=True).settings
     # Some cells of the whole map.
     assert set(quick.map_speeds) < set(settings.map_speeds)
