@@ -150,12 +150,8 @@ class ManifoldDrift(base.Experiment[Settings]):
     """The best of four settings of tiles on 40 seeds from 28,000 on; gains and rates of readouts
     are of 24 seeds from 27,000 on."""
     lift: ClassVar = DRIFT_LIFT
-<<<<<<< HEAD
     main: ClassVar = "accuracy"
-    repeats: ClassVar = 20
-=======
     repeats: ClassVar = 30
->>>>>>> mut
     size: ClassVar = ("n_points", "measured")
     quick: ClassVar = {"map_speeds": (1.0, 4.0, 16.0), "map_rates": (0.005, 0.02)}
     taken: ClassVar = {
