@@ -17,7 +17,7 @@ templates_path = ["templates"]
 # Names in single backquotes are code, in the docstrings as in the pages.
 default_role = "code"
 
-nb_execution_mode = "off"  # the tour is kept with its outputs
+nb_execution_mode = "off"  # the notebooks are kept with their outputs
 myst_heading_anchors = 3
 
 autosummary_generate = True

@@ -34,7 +34,7 @@ def python_blocks(page: Path) -> list[tuple[str, str]]:
     return found
 
 
-# The notebook
+# The notebooks
 
 
 def outputs(notebook: dict[str, Any]) -> list[dict[str, Any]]:
@@ -53,19 +53,34 @@ def check_tour(notebook: dict[str, Any]) -> None:
     assert sum("image/png" in output.get("data", {}) for output in found) >= 5
 
 
+def check_lesson(notebook: dict[str, Any]) -> None:
+    """Seven exercises, each with a check in it, which an error would show, and a picture."""
+    found = outputs(notebook)
+    assert not [output for output in found if output["output_type"] == "error"]
+    assert sum("image/png" in output.get("data", {}) for output in found) == 7
+    code = ["".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "code"]
+    assert len(code) == 8
+    assert all("\nassert " in source for source in code[1:])
+
+
+NOTEBOOKS = {"tour": check_tour, "lesson": check_lesson}
+
+
+@pytest.mark.parametrize("name", NOTEBOOKS)
 @pytest.mark.filterwarnings("ignore")  # Jupyter's own, about event loops and paths
-def test_notebook_runs():
+def test_notebook_runs(name):
     nbformat = pytest.importorskip("nbformat")
     nbclient = pytest.importorskip("nbclient")
-    notebook = nbformat.read(DOCS / "tour.ipynb", as_version=4)
+    notebook = nbformat.read(DOCS / f"{name}.ipynb", as_version=4)
     nbclient.NotebookClient(notebook, timeout=300, kernel_name="python3").execute()
-    check_tour(notebook)
+    NOTEBOOKS[name](notebook)
 
 
-def test_notebook_is_kept_with_its_outputs():
-    text = (DOCS / "tour.ipynb").read_text()
+@pytest.mark.parametrize("name", NOTEBOOKS)
+def test_notebook_is_kept_with_its_outputs(name):
+    text = (DOCS / f"{name}.ipynb").read_text()
     notebook = json.loads(text)
-    check_tour(notebook)
+    NOTEBOOKS[name](notebook)
     code = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
     assert [cell["execution_count"] for cell in code] == list(range(1, len(code) + 1))
     # Nothing of the machine it was run on.

@@ -1,9 +1,11 @@
-"""Run the tour and keep it with its outputs: ``python docs/run_tour.py``.
+"""Run the tour and the lesson and keep them with their outputs: ``python docs/run_notebooks.py``,
+with a name for one of them alone.
 
 What tells of the machine or the moment (messages on stderr, times) is left out.
 """
 
 import base64
+import sys
 from io import BytesIO
 from pathlib import Path
 
@@ -11,12 +13,13 @@ import nbformat
 from nbclient import NotebookClient
 from PIL import Image
 
-TOUR = Path(__file__).parent / "tour.ipynb"
+NOTEBOOKS = ("tour", "lesson")
 
 
-def run() -> None:
-    """Execute the notebook in place."""
-    notebook = nbformat.read(TOUR, as_version=4)
+def run(name: str) -> None:
+    """Execute a notebook in place."""
+    path = Path(__file__).parent / f"{name}.ipynb"
+    notebook = nbformat.read(path, as_version=4)
     NotebookClient(notebook, timeout=600, kernel_name="python3", record_timing=False).execute()
     for number, cell in enumerate(notebook.cells):
         cell.metadata, cell.id = {}, f"cell-{number}"
@@ -27,7 +30,7 @@ def run() -> None:
                     output.data["image/png"] = smaller(output.data["image/png"])
     kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
     notebook.metadata = {"kernelspec": kernel, "language_info": {"name": "python"}}
-    nbformat.write(notebook, TOUR)
+    nbformat.write(notebook, path)
 
 
 def smaller(png: str) -> str:
@@ -39,4 +42,5 @@ def smaller(png: str) -> str:
 
 
 if __name__ == "__main__":
-    run()
+    for chosen in sys.argv[1:] or NOTEBOOKS:
+        run(chosen)
