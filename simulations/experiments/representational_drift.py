@@ -14,6 +14,7 @@ import numpy as np
 import xarray as xr
 from pydantic import Field, model_validator
 
+from analysis.theory import diffusion_by_noise
 from circuits import CircuitParameters, Freeze, Noise
 from circuits.base import Circuit
 from circuits.lift import FloatArray, SphereLift
@@ -250,8 +251,9 @@ class RepresentationalDrift(base.Experiment[Settings]):
             evidence.mean_above(found, low), evidence.mean_below(found, high)
         )
         positive = merged.sel(size=sizes[sizes > 0]).sortby("size")
-        ratio = positive["diffusion"] / predicted(positive)
-        creep = (positive["creep"] / predicted(positive)).mean("repeat").to_numpy()
+        alone = diffusion_by_noise(positive["size"], positive["weight"])
+        ratio = positive["diffusion"] / alone
+        creep = (positive["creep"] / alone).mean("repeat").to_numpy()
         still = at(merged, merged["diffusion"], noise=False)
         return base.Claim(
             "the diffusion constant grows as the square of the noise",
@@ -416,8 +418,8 @@ def likeness(before: FloatArray, after: FloatArray) -> float:
 def turned(h: FloatArray, rng: np.random.Generator) -> FloatArray:
     """Outputs (point, tile) in which every field was turned round the ring by an angle of its own,
     brought back to length one: drift in which no tile heeds another."""
-    by = rng.integers(len(h), size=h.shape[1])
-    moved = np.stack([np.roll(h[:, i], k) for i, k in enumerate(by)], axis=1)
+    turns = [int(rng.integers(len(h))) for _ in h.T]
+    moved = np.stack([np.roll(h[:, i], k) for i, k in enumerate(turns)], axis=1)
     norm = np.linalg.norm(moved, axis=1, keepdims=True)
     found: FloatArray = np.divide(moved, norm, out=np.zeros_like(moved), where=norm > 0)
     return found
@@ -520,12 +522,6 @@ def at(merged: xr.Dataset, values: xr.DataArray, noise: bool = True) -> FloatArr
     size = _size(merged) if noise else 0.0
     found: FloatArray = values.sel(size=size).transpose("repeat", ...).to_numpy()
     return found
-
-
-def predicted(merged: xr.Dataset) -> xr.DataArray:
-    """D_0 in rad^2 per presentation, were noise along the ring all that moves a tile: a step of
-    that size turns a vector |W| long by size/|W|, and learning leaves its direction alone."""
-    return merged["size"] ** 2 / (2 * merged["weight"] ** 2)
 
 
 def exponents(merged: xr.Dataset) -> FloatArray:

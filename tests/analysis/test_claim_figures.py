@@ -10,7 +10,7 @@ from matplotlib.colors import to_rgba
 from PIL import Image
 
 from analysis import kinds
-from analysis.figures import change, drift, handwriting, linear, similarity, swap, twin
+from analysis.figures import change, drift, fields, handwriting, linear, similarity, swap, twin
 from analysis.holdings import LINEAR_FEATURES, damage, lacking
 from analysis.kinds import KINDS
 from analysis.style import LOWER, UPPER
@@ -21,7 +21,7 @@ from tests.simulations.small import simulate
 
 NAMES = {"objective": "tiling-objective", "linear": "linear-tiles", "change": "label-change"}
 NAMES |= {"twin": "spiking-twin", "drift": "manifold-drift", "swap": "label-swap"}
-NAMES |= {"digits": "digits"}
+NAMES |= {"digits": "digits", "fields": "representational-drift"}
 
 
 @pytest.fixture(scope="module")
