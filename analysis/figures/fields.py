@@ -42,7 +42,8 @@ def plot_centers(result: xr.Dataset, size: float, ax: Axes | None = None) -> Axe
     centers = first["center"].sel(size=size).transpose("moment", "tile").to_numpy()
     moments = first["moment"].to_numpy()
     ax.plot(moments, centers, ls="", marker=".", ms=3, color=GREY)
-    marked = np.argsort(centers[0])[:: max(1, centers.shape[1] // MARKED)][:MARKED]
+    apart = max(1, centers.shape[1] // MARKED)
+    marked = np.argsort(centers[0])[apart // 2 :: apart][:MARKED]
     for color, tile in zip(palette(), marked, strict=False):
         x, y = np.repeat(moments, 2).astype(float)[:-1], np.full(2 * len(moments) - 1, np.nan)
         y[::2] = centers[:, tile]
@@ -111,6 +112,8 @@ def plot_diffusion(result: xr.Dataset, ax: Axes | None = None) -> Axes:
     ax.axhline(still, color="k", lw=0.9, ls=":", label="no noise")
     ax.set(xscale="log", yscale="log", xlabel="noise on W per presentation")
     ax.set_ylabel("D (rad² per presentation)")
+    ax.set_xticks(sizes, [f"{size:g}" for size in sizes])
+    ax.set_xticks([], minor=True)
     return ax
 
 

@@ -58,6 +58,9 @@ JUMPS = 0.5
 EXPONENT = (1.5, 2.5)
 """Where the exponent of the diffusion constant over the noise is 2, as far as it matters."""
 
+TOGETHER = 0.2
+"""Mean product of the steps of neighbours over their mean square: above, they move together."""
+
 KEEPS_UP = 0.95
 """Accuracy on the moons in the last quarter of the stream."""
 
@@ -275,20 +278,22 @@ class RepresentationalDrift(base.Experiment[Settings]):
     def _neighbours(self, merged: xr.Dataset) -> base.Claim:
         noisy = at(merged, merged["together"])
         still = at(merged, merged["together"], noise=False)
-        found = evidence.mean_above(noisy[:, 0] - noisy[:, -1])
-        near, far = merged["near"].to_numpy()[[0, -2]]
+        found = evidence.all_of(
+            evidence.mean_above(still[:, 0], TOGETHER), evidence.mean_below(noisy[:, 0], TOGETHER)
+        )
+        near = merged["near"].to_numpy()[0]
         return base.Claim(
-            "neighbours creep together",
+            "noise moves each tile by itself",
             "",
             "steps of tiles within a tile radius, mean product of those of two tiles over the mean "
-            f"square: of tiles within {near:g} rad, less that of tiles more than {far:g} rad apart,"
-            " above 0 (paired t test)",
-            f"{base.spread(noisy[:, 0])} and {base.spread(noisy[:, -1])}; from near to far "
-            f"{_means(noisy)}",
-            f"{noisy[:, 0].mean():.2f} near, {noisy[:, -1].mean():.2f} far, {found}",
+            f"square, of tiles within {near:g} rad of each other: above {TOGETHER} without noise, "
+            f"where only the points that tiles share move them, and below {TOGETHER} with it (t "
+            "tests)",
+            f"{base.spread(noisy[:, 0])} with noise, {base.spread(still[:, 0])} without",
+            f"{noisy[:, 0].mean():.2f}, without noise {still[:, 0].mean():.2f}, {found}",
             self.decide(merged, found),
-            control=f"without noise, where only the points that tiles share move them: "
-            f"{_means(still)}",
+            control="the same of pairs from near to far, with noise "
+            f"{_means(noisy)}, without {_means(still)}",
         )
 
     def _keeps_up(self, merged: xr.Dataset, rule: str) -> base.Claim:
