@@ -75,7 +75,7 @@ SQUARE_LIFT = SphereLift(center=(0.5, 0.5), radius=1.5)
 
 
 RING_LIFT = SphereLift(center=(0.0, 0.0), radius=2.0)
-"""A ring of radius 1 lies on a circle of the sphere, where all lengths are stretched alike."""
+"""The ring is a circle of the sphere, too, and no length is stretched."""
 
 
 def ring(n_points: int, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
