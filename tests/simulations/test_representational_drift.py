@@ -285,7 +285,7 @@ def test_a_readout_keeps_up_if_it_is_right_and_ahead_of_a_frozen_one(rule):
 def test_below_the_registered_size_nothing_is_decided():
     values = {"own_field": (0.9, 0.1, 0.9)}
     assert verdict("fields forget", values, n_points=24_000) is None
-    assert verdict("fields forget", values, repeats=9) is None
+    assert verdict("fields forget", values, repeats=7) is None
 
 
 # Settings
