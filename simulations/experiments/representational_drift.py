@@ -86,7 +86,8 @@ class Settings(base.Settings):
     noise: float = Field(default=0.05, ge=0, le=1)
     """Of the moons' points."""
     size: Size = 2e-5
-    """Noise on every synapse W of the ring at every presentation; in its plane W is 0.023 long."""
+    """Noise on every synapse W of the ring at every presentation; in its plane W is 0.023 long.
+    Chosen on seeds 7000 and 7001 so that fields forget within the stream, as are the others."""
     other_sizes: base.Grid[Size] = (5e-6, 1e-5, 4e-5, 8e-5)
     """More of them for the diffusion constant."""
     moons_size: Size = 1e-5
