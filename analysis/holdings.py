@@ -40,6 +40,10 @@ DIGITS = (
     *("few_accuracy", "stream_course", "tile_image", "tile_class"),
     *("hard_image", "hard_answer", "hard_class", "n_labels", "share", "time"),
 )
+FIELDS = (
+    *("own_field", "likeness", "turned", "center", "moved", "diffusion", "creep", "weight"),
+    *("readout_course", "shown_size", "size", "moment", "part"),
+)
 SNAPSHOTS = ("W_snapshots", "b_snapshots", "w_snapshots", "snapshot_presentation")
 
 LINEAR_FEATURES = ("raw", "lifted", "random", "placed", "tiles", "permuted")
@@ -131,6 +135,11 @@ DIMENSIONS: dict[str, tuple[tuple[str, ...], ...]] = {
     "hard_class": (("hard", "example"),),
     "n_labels": (("n_labels",),),
     "swept": (("swept_parameter",),),
+    **dict.fromkeys(("own_field", "center"), (("size", "moment", "tile"),)),
+    **dict.fromkeys(("likeness", "turned", "moved"), (("size", "moment"),)),
+    **dict.fromkeys(("diffusion", "creep", "weight", "size"), (("size",),)),
+    "readout_course": (("rule", "stream", "part"),),
+    "shown_size": ((),),
     "change_at": ((),),
     "decided_at": ((),),
 }

@@ -17,6 +17,7 @@ import xarray as xr
 from analysis.holdings import (
     DIGITS,
     DRIFT,
+    FIELDS,
     LINEAR_FEATURES,
     SNAPSHOTS,
     SPIKES,
@@ -280,6 +281,27 @@ KINDS = {
         of_first="Tiles and images",
     ),
     "sweep": Kind("An experiment over its parameters", "sweeps:figure", (("swept",),), merged=True),
+    "fields": Kind(
+        "Fields that drift in noise on W",
+        "figures.fields:figure",
+        (FIELDS,),
+        merged=True,
+        experiments=("representational-drift",),
+        panels=(
+            "Top left and centre: middles of the fields of a ring of tiles while the stream goes "
+            "on, without noise and with noise on W; five tiles are followed, and a line is broken "
+            "where a tile jumps. Top right: correlation with what was before the noise, of single "
+            "fields (mean over tiles) and of the scalar products of the outputs of any two points, "
+            "with noise (drawn) and without (dotted); dashed, the same after every field was "
+            "turned by an angle of its own. Bottom left: mean squared displacement of tiles by "
+            "size of the noise. Bottom centre: diffusion constant by size, of all steps between "
+            "moments and of those within a tile radius; dashed, that of noise along the ring "
+            "alone; dotted, that without noise. Bottom right: accuracy on two moons with two "
+            "labels before the noise and none after, with readouts that learn on and with frozen "
+            "ones; grey, guessing. Bands and bars: standard deviation over the reported repeats."
+        ),
+        of_first="Middles of fields",
+    ),
     "supervision": Kind(
         "Semi- against fully supervised on chessboards",
         "figures.boards:figure_supervision",

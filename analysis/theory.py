@@ -380,3 +380,15 @@ def last_size_of(run: xr.Dataset, presentation: int) -> float:
         return 1.0
     u = run["u"][int(answered[-1])].to_numpy()
     return float(u @ u)
+
+
+def diffusion_by_noise(size: Any, weight: Any) -> Any:
+    """D_0 = size^2/(2 |W|^2) in rad^2 per presentation: diffusion of the direction of a tile's
+    weights in a plane, ``weight`` long there, if independent noise of that size along the tangent
+    is all that moves it.
+
+    A step turns it by size/|W| at random, and the mean squared angle grows by 2 D_0 each. Learning
+    pulls W to E(h x), which turns with it: of a tile without neighbours it changes the length, not
+    the direction.
+    """
+    return size**2 / (2 * weight**2)

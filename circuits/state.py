@@ -118,8 +118,12 @@ class Task:
     """Called with the presentations of this chunk that are done."""
     first: int = 0
     """Number of the first of them in the circuit's life: what is perturbed depends on it."""
-    strengths: FloatArray = dataclasses.field(default_factory=lambda: np.zeros((1, 0)))
-    """(presentation, perturbation): how strong each perturbation is."""
+    strengths: FloatArray = dataclasses.field(default_factory=lambda: np.zeros((0, 0)))
+    """(presentation, perturbation): how strong each perturbation is, if there are any."""
+
+    def __post_init__(self) -> None:
+        if not self.strengths.size:
+            object.__setattr__(self, "strengths", np.zeros((len(self.x), 0)))
 
 
 def started(

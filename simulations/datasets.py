@@ -74,6 +74,25 @@ SQUARE_LIFT = SphereLift(center=(0.5, 0.5), radius=1.5)
 """The corners are 0.707 from the centre: there a length is stretched by at most 1.13."""
 
 
+RING_LIFT = SphereLift(center=(0.0, 0.0), radius=2.0)
+"""The ring is a circle of the sphere, too, and no length is stretched."""
+
+
+def ring(n_points: int, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
+    """Points (T, 2) uniform on a circle of radius 1 about the origin, and their angles in radians.
+
+    40 tiles cover it five deep with rho = 0.39.
+    """
+    n_points, rng = as_count(n_points, "n_points", least=1), as_generator(rng)
+    angle = rng.random(n_points) * 2 * math.pi
+    return on_ring(angle), angle
+
+
+def on_ring(angle: FloatArray) -> FloatArray:
+    """The points of the ring at these angles."""
+    return np.column_stack([np.cos(angle), np.sin(angle)])
+
+
 def two_moons(
     n_points: int, noise: float, rng: np.random.Generator | int
 ) -> tuple[FloatArray, Classes]:

@@ -63,6 +63,11 @@ EXPERIMENTS = {
     "digits": Entry(
         "digits.Digits", "past the paper", "Handwritten digits from a few labels, in one pass"
     ),
+    "representational-drift": Entry(
+        "representational_drift.RepresentationalDrift",
+        "past the paper",
+        "Fields drift in noise: what the population keeps, and the readout",
+    ),
 }
 
 

@@ -10,7 +10,7 @@ from matplotlib.colors import to_rgba
 from PIL import Image
 
 from analysis import kinds
-from analysis.figures import change, drift, handwriting, linear, similarity, swap, twin
+from analysis.figures import change, drift, fields, handwriting, linear, similarity, swap, twin
 from analysis.holdings import LINEAR_FEATURES, damage, lacking
 from analysis.kinds import KINDS
 from analysis.style import LOWER, UPPER
@@ -21,7 +21,7 @@ from tests.simulations.small import simulate
 
 NAMES = {"objective": "tiling-objective", "linear": "linear-tiles", "change": "label-change"}
 NAMES |= {"twin": "spiking-twin", "drift": "manifold-drift", "swap": "label-swap"}
-NAMES |= {"digits": "digits"}
+NAMES |= {"digits": "digits", "fields": "representational-drift"}
 
 
 @pytest.fixture(scope="module")
@@ -365,3 +365,72 @@ def test_pictures_stand_upright_in_their_places():
     assert np.isnan(array).sum() == 6 * 9 - 4
     assert drawn.get_clim() == (0, 0.4)
     plt.close("all")
+
+
+def test_middles_of_fields_are_of_the_first_repeat(merged):
+    result = merged["fields"]
+    for size in (0.0, 1e-4):
+        ax = fields.plot_centers(result, size)
+        center = result["center"].isel(repeat=0).sel(size=size)
+        grey, marked = ax.lines[: center.sizes["tile"]], ax.lines[center.sizes["tile"] :]
+        for line, tile in zip(grey, center.transpose("tile", "moment").values, strict=True):
+            np.testing.assert_array_equal(line.get_ydata(), tile)
+        # Each marked tile has a line, through the middle between its moments, and dots.
+        assert len(marked) == 2 * fields.MARKED
+        for line, dots in zip(marked[::2], marked[1::2], strict=True):
+            np.testing.assert_array_equal(line.get_ydata()[::2], dots.get_ydata())
+            assert any(
+                np.array_equal(dots.get_ydata(), tile, equal_nan=True) for tile in center.values.T
+            )
+
+
+def test_a_line_is_broken_where_a_tile_jumps_or_is_silent(merged):
+    result = merged["fields"].isel(repeat=[0]).copy(deep=True)
+    center = np.full(result["center"].shape, 0.5)
+    center[0, 0, 3:] = 2.4  # by more than a quarter round
+    center[0, 0, 6] = np.nan
+    result["center"].values[:] = center
+    line = fields.plot_centers(result, 0.0).lines[-2].get_ydata()
+    assert np.flatnonzero(np.isnan(line)).tolist() == [5, 11, 12, 13]
+    assert line[3] == 0.5
+    assert line[7] == 2.4
+
+
+def test_what_is_kept_and_how_far_tiles_move_are_means_over_reported_repeats(merged):
+    result = merged["fields"]
+    own = result.isel(repeat=[0, 1])
+    kept = fields.plot_kept(result)
+    assert holds(kept, own["own_field"].mean("tile").sel(size=1e-4).mean("repeat").values)
+    assert holds(kept, own["likeness"].sel(size=0).mean("repeat").values)
+    assert len(kept.lines) == 6
+    moved = fields.plot_moved(result)
+    for line, size in zip(moved.lines, (0.0, 1e-4, 1e-3), strict=True):
+        expected = own["moved"].sel(size=size).mean("repeat").values[1:]
+        np.testing.assert_allclose(line.get_ydata(), expected)
+    names = [text.get_label() for text in moved.lines]
+    assert names == ["no noise", "0.0001", "0.001"]
+
+
+def test_diffusion_stands_beside_what_noise_along_the_ring_gives(merged):
+    result = merged["fields"]
+    own = result.isel(repeat=[0, 1])
+    ax = fields.plot_diffusion(result)
+    found = {line.get_label(): line for line in ax.lines}
+    weight = own["weight"].sel(size=[1e-4, 1e-3]).values.mean()
+    expected = np.array([1e-8, 1e-6]) / (2 * weight**2)
+    np.testing.assert_allclose(found["size²/(2|W|²)"].get_ydata(), expected)
+    still = float(own["diffusion"].sel(size=0).mean())
+    np.testing.assert_allclose(found["no noise"].get_ydata(), still)
+    for name, container in zip(("diffusion", "creep"), ax.containers, strict=True):
+        mean = own[name].sel(size=[1e-4, 1e-3]).mean("repeat").values
+        np.testing.assert_allclose(container.lines[0].get_ydata(), mean)
+
+
+def test_courses_of_readouts_are_means_over_reported_repeats(merged):
+    result = merged["fields"]
+    ax = fields.plot_readout(result)
+    lines = iter(ax.lines)
+    for rule in ("paper", "gated"):
+        for stream in ("still", "noise", "frozen"):
+            course = result["readout_course"].isel(repeat=[0, 1]).sel(rule=rule, stream=stream)
+            np.testing.assert_allclose(next(lines).get_ydata(), course.mean("repeat"))

@@ -68,6 +68,7 @@ SMALL = {
     "manifold-drift": TINY["manifold-drift"] | {"n_tiles": 30},
     "label-swap": TINY["label-swap"] | {"n_tiles": 30},
     "digits": TINY["digits"],
+    "representational-drift": TINY["representational-drift"] | {"n_tiles": 30},
 }
 SEEDS = [0, 1]
 CHOOSING = [10_000, 10_001]

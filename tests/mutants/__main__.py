@@ -59,6 +59,7 @@ TESTS = {
     "simulations/experiments/label_swap.py": ["label_swap", *EVERY],
     "simulations/experiments/spiking_twin.py": ["spiking_twin", *EVERY],
     "simulations/experiments/digits.py": ["digits", *EVERY],
+    "simulations/experiments/representational_drift.py": ["representational_drift", *EVERY],
 }
 """Modules, and the tests beside them (tests/<package>/test_<name>.py) that should notice."""
 

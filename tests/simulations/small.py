@@ -59,6 +59,10 @@ TINY: dict[str, dict[str, Any]] = {
         **{"board_points": 100, "board_cells": 2, "mu_grid": (5, 20)},
     },
     "digits": {"n_points": 400, "first": 100, "n_tiles": 80},
+    "representational-drift": {
+        **{"n_points": 200, "n_tiling": 150, "label_after": 120, "size": 1e-4},
+        **{"other_sizes": (1e-3,), "moons_size": 1e-3},
+    },
 }
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.spatial import ConvexHull, Delaunay
 from scipy.spatial.distance import cdist
-from scipy.stats import chisquare
+from scipy.stats import chisquare, kstest
 
 from circuits.errors import ParameterError
 from circuits.lift import SphereLift
@@ -19,6 +19,7 @@ from simulations.datasets import (
     DRIFT_LIFT,
     DRIFTS,
     MOONS_LIFT,
+    RING_LIFT,
     ROLL_ANGLES,
     ROLL_GAP,
     ROLL_LENGTH,
@@ -30,6 +31,7 @@ from simulations.datasets import (
     first_of_each_class,
     position_on_arcs,
     position_on_moons,
+    ring,
     roll,
     spiral_arcs,
     swiss_roll,
@@ -326,9 +328,20 @@ def square(n: int, rng: np.random.Generator) -> np.ndarray:
     return np.concatenate([unit_square(n, 0, rng)[0], [[0, 0], [1, 1], [0, 1], [1, 0]]])
 
 
+def circle(n: int, rng: np.random.Generator) -> np.ndarray:
+    return ring(n, rng)[0]
+
+
+def test_the_ring_is_uniform_in_its_angle(rng):
+    points, angle = ring(2000, rng)
+    np.testing.assert_allclose(points[:, 0] + 1j * points[:, 1], np.exp(1j * angle))
+    assert kstest(angle / (2 * np.pi), "uniform").pvalue > 1e-3
+
+
 @pytest.mark.parametrize(
     ("make", "lift", "stretch"),
     [
+        (circle, RING_LIFT, 1 + 1e-9),  # all as high on the sphere: nothing is stretched
         (moons, MOONS_LIFT, 1.27),
         (arcs, ARCS_LIFT, 1.13),
         (sheet, ROLL_LIFT, 1.104),
@@ -346,7 +359,7 @@ def test_lifts_hold_their_data_with_little_distortion(make, lift: SphereLift, st
     assert ratio.max() < stretch
 
 
-@pytest.mark.parametrize("make", [moons, arcs, sheet, square])
+@pytest.mark.parametrize("make", [moons, arcs, sheet, square, circle])
 def test_generators_depend_on_nothing_but_their_generator(make):
     rng = np.random.default_rng(SEED)
     first, second = make(50, rng), make(50, rng)

@@ -191,6 +191,10 @@ LEAST = {
     },
     "label-swap": {"n_points": 80, "label_after": 0, "noise": 0},
     "digits": {"n_points": 8, "first": 0, "passes": 1, "paper_mu": 0},
+    "representational-drift": {
+        **{"n_points": 20, "n_tiling": 50, "label_after": 0, "noise": 0},
+        **{"paper_mu": 0, "gated_mu": 0},
+    },
 }
 """The smallest value of every setting that has one."""
 
@@ -199,6 +203,7 @@ ALONE = {
     "chessboard-supervision": {"label_counts": [5]},
     "manifold-drift": {"drift_after": 50, "measured": 10, "label_after": 20},
     "label-swap": {"label_after": 10},
+    "representational-drift": {"label_after": 30},
 }
 """What others have to be for one to be as small as it can."""
 

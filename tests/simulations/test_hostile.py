@@ -376,6 +376,9 @@ LEAST = {
         "gated_grid": [1],
     },
     "digits": {"n_points": 200, "first": 20, "label_counts": [1], "shares": [0.1]},
+    "representational-drift": {
+        "n_points": 20, "n_tiling": 50, "label_after": 20, "other_sizes": [1e-3],
+    },
 }  # fmt: skip
 """The smallest experiments there are."""
 
@@ -439,6 +442,11 @@ LEAST = {
             {"shares": [1 - 1e-16]}, {"passes": 2}, {"paper_mu": 1e300}, {"logistic_rate": 1e300},
             {"tile_radius": 1e-3}, {"tile_radius": 3.0, "n_tiles": 1}, {"readout_rate": 1},
             {"images": "letters"},
+        )),
+        *(("representational-drift", changes) for changes in (
+            {}, {"size": 1}, {"size": 1e-300, "other_sizes": [1e-299]}, {"other_sizes": [1, 0.5]},
+            {"moons_size": 1}, {"label_after": 31}, {"n_points": 21}, {"paper_mu": 1e300},
+            {"gated_rate": 1}, {"tile_radius": 1e-3}, {"n_tiles": 1}, {"tiles": "recruit"},
         )),
     ],
 )  # fmt: skip

@@ -1,0 +1,344 @@
+"""Fields that drift: measures by hand, runs against circuits of their own, and claims on planted
+drift."""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+
+import numpy as np
+import pytest
+
+from analysis.theory import diffusion_by_noise
+from circuits import CircuitParameters, Freeze, Noise, ReferenceCircuit
+from circuits.errors import ParameterError
+from simulations.datasets import MOONS_LIFT, RING_LIFT, first_of_each_class, ring, two_moons
+from simulations.experiments import get_experiment
+from simulations.experiments import representational_drift as module
+from tests.simulations.printed import assert_printed
+from tests.simulations.small import assert_range, claim_named, planted, simulate
+
+NAME = "representational-drift"
+PARAMETERS = {"n_tiles": 40, "tile_radius": 0.4, "tiles": "first"}
+READOUTS = {
+    "paper": {"readout_rule": "paper", "readout_rate": 0.01, "mu": 30.0},
+    "gated": {"readout_rule": "gated", "readout_rate": 0.9, "mu": 1.1},
+}
+
+
+@cache
+def small():
+    """One small repeat, which is simulated once."""
+    return simulate(NAME)
+
+
+@pytest.fixture
+def run():
+    return small()
+
+
+def circuit(rule, lift, *perturbations):
+    parameters = CircuitParameters(**PARAMETERS, **READOUTS[rule])
+    return ReferenceCircuit(parameters, lift, settling="exact", perturbations=perturbations)
+
+
+# Runs
+
+
+@pytest.mark.parametrize("size", [0.0, 1e-3])
+def test_the_ring_is_that_of_a_circuit_of_its_own(run, size):
+    points, _ = ring(350, np.random.default_rng([0, 0]))
+    own = circuit("paper", RING_LIFT, *[Noise(on="W", size=size, at=150)] * bool(size))
+    angles = 2 * np.pi * np.arange(120) / 120
+    test = np.column_stack([np.cos(angles), np.sin(angles)])
+    own.run(points[:150])
+    fields = [own.respond(test)]
+    weight = np.hypot(*own.state.W[:, :2].T).mean()
+    for end in range(160, 351, 10):
+        own.run(points[end - 10 : end])
+        fields.append(own.respond(test))
+    found = run.sel(size=size)
+    assert run["moment"].values.tolist() == list(range(0, 201, 10))
+    # The same sums in another order.
+    assert float(found["weight"]) == pytest.approx(weight, rel=1e-12)
+    first, last = fields[0], fields[-1]
+    for i in range(40):
+        if first[:, i].any() and last[:, i].any():
+            same = np.corrcoef(first[:, i], last[:, i])[0, 1]
+            assert float(found["own_field"][-1, i]) == pytest.approx(same, abs=1e-10)
+    pairs = np.triu_indices(120, 1)
+    products = [(h @ h.T)[pairs] for h in (first, last)]
+    assert float(found["likeness"][-1]) == pytest.approx(np.corrcoef(*products)[0, 1], abs=1e-10)
+    assert float(found["likeness"][0]) == pytest.approx(1)
+    answering = [(h > 0).any(axis=0).mean() for h in fields]
+    np.testing.assert_allclose(found["answering"], answering)
+    i = int(np.flatnonzero(last.any(axis=0))[0])
+    middle = np.angle((last[:, i] * np.exp(1j * angles)).sum())
+    assert float(found["center"][-1, i]) == pytest.approx(middle, abs=1e-9)
+
+
+def test_noise_on_b_is_of_the_same_size(run):
+    points, _ = ring(350, np.random.default_rng([0, 0]))
+    own = circuit("paper", RING_LIFT, Noise(on="b", size=1e-4, at=150))
+    angles = 2 * np.pi * np.arange(120) / 120
+    test = np.column_stack([np.cos(angles), np.sin(angles)])
+    own.run(points[:150])
+    before = own.respond(test)
+    own.run(points[150:])
+    same = module.own_correlations(np.stack([before, own.respond(test)]))[1]
+    np.testing.assert_allclose(run["bias_field"][-1], same, atol=1e-10)
+    assert float(run["bias_diffusion"]) > 0
+
+
+@pytest.mark.parametrize("rule", module.RULES)
+@pytest.mark.parametrize("stream", module.STREAMS)
+def test_accuracies_on_the_moons_are_those_of_circuits_of_their_own(run, rule, stream):
+    points, classes = two_moons(350, 0.05, np.random.default_rng([0, 1]))
+    labels = first_of_each_class(classes, 120)
+    assert np.flatnonzero(labels).min() >= 120
+    changes = {
+        "still": [],
+        "noise": [Noise(on="W", size=1e-3, at=150)],
+        "frozen": [Noise(on="W", size=1e-3, at=150), Freeze(what="w", at=150)],
+    }
+    y = circuit(rule, MOONS_LIFT, *changes[stream]).run(points, labels)["y"].to_numpy()[:, 0]
+    right = np.where(y == 0, 0.5, np.sign(y) == classes)[150:].reshape(20, 10).mean(axis=1)
+    found = run["readout_course"].sel(rule=rule, stream=stream)
+    np.testing.assert_allclose(found, right)
+    assert run["part"].values.tolist() == list(range(10, 201, 10))
+
+
+# Measures, by hand
+
+
+def test_a_field_that_moved_is_compared_with_its_former_self():
+    fields = np.zeros((3, 4, 3))
+    fields[0, 0], fields[1, 0, 0], fields[1, 1, 1], fields[2, 0] = 1, 2, 5, 3
+    found = module.own_correlations(fields)
+    # Four points, one of them 1: another one of them has the correlation -1/3.
+    np.testing.assert_allclose(found, [[1, 1, 1], [1, -1 / 3, 0], [1, 1, 1]], atol=1e-12)
+
+
+def test_the_middle_of_a_field():
+    fields = np.zeros((1, 120, 3))
+    fields[0, [29, 30, 31], 0] = 1, 4, 1  # 30 of 120 points is a quarter round
+    fields[0, [90, 91], 1] = 0.5
+    (found,) = module.centers_of(fields)
+    np.testing.assert_allclose(found[:2], [np.pi / 2, -np.pi / 2 + np.pi / 120])
+    assert np.isnan(found[2])
+
+
+def test_steps_go_the_shorter_way_and_over_silence():
+    centers = np.array([[3.0, 0.0], [-3.0, np.nan], [-2.5, np.nan], [-2.6, 0.7]])
+    steps = module.Drift(np.empty(0), centers, 1.0).steps
+    around = 2 * np.pi - 6
+    np.testing.assert_allclose(steps, [[around, 0], [0.5, 0], [-0.1, 0.7]])
+
+
+def test_the_diffusion_constant_of_planted_walks():
+    # Squared displacements 2 D t in the mean: tiles at +-sqrt(2 D t).
+    moments = [0, 100, 200, 400]
+    way = np.sqrt(2 * 3e-4 * np.array(moments))
+    steps = np.diff(np.stack([way, -way], axis=1), axis=0)
+    assert module.diffusion(moments, steps) == pytest.approx(3e-4)
+    # Random steps of variance 2 D each: many tiles, so 1 % of error are three of its deviations.
+    rng = np.random.default_rng(0)
+    steps = 0.1 * rng.standard_normal((20, 100_000))
+    assert module.diffusion(list(range(21)), steps) == pytest.approx(0.005, rel=0.015)
+
+
+def test_the_diffusion_of_a_weight_that_only_noise_moves():
+    """A vector of length 0.02 with noise across it: its angle is a random walk."""
+    rng = np.random.default_rng(1)
+    turned = 1e-4 / 0.02 * rng.standard_normal((20, 100_000))
+    expected = module.diffusion(list(range(21)), turned)
+    assert diffusion_by_noise(1e-4, 0.02) == pytest.approx(expected, rel=0.015)
+    assert diffusion_by_noise(1e-4, 0.02) == pytest.approx(1.25e-5)
+
+
+def test_what_part_of_the_way_was_jumped():
+    steps = np.array([[0.3, -0.5], [0.4, 0.0]])
+    assert module.jump_share(steps, 0.4) == pytest.approx(0.25 / 0.5)
+    assert math.isnan(module.jump_share(np.zeros((2, 2)), 0.4))
+
+
+def test_likeness_heeds_points_and_not_which_tile_is_which():
+    h = np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
+    assert module.likeness(h, h[:, ::-1]) == pytest.approx(1)
+    assert module.likeness(h, 3 * h) == pytest.approx(1)
+    # Products of pairs are 1, 0, 0 before and 0, 0, 1 after.
+    after = np.array([[1.0, 0.0], [0.0, 1.0], [0.0, 1.0]])
+    assert module.likeness(h, after) == pytest.approx(-0.5)
+    assert math.isnan(module.likeness(h, np.zeros_like(h)))
+
+
+def test_fields_that_are_turned_keep_their_form():
+    h = np.zeros((120, 2))
+    h[[0, 1, 2], 0] = 1, 2, 1
+    h[60, 1] = 3
+    rng = np.random.default_rng(3)
+    turn = np.random.default_rng(3).integers(120)
+    found = module.turned(h, rng)
+    np.testing.assert_allclose(np.flatnonzero(found[:, 0]), sorted((np.arange(3) + turn) % 120))
+    norm = np.linalg.norm(found, axis=1)
+    np.testing.assert_allclose(norm[norm > 0], 1)
+    assert (found[:, 1] > 0).sum() == 1
+
+
+def test_neighbours_that_step_together():
+    """Two pairs of neighbours; one steps together and one apart, far pairs not at all."""
+    place = np.array([0.0, 0.1, 3.0, 3.1])
+
+    def found(*steps):
+        centers = np.stack([place, place + np.array(steps)])
+        return module.together(module.Drift(np.empty(0), centers, 1.0), 0.4)
+
+    np.testing.assert_allclose(found(0.1, 0.1, 0.1, 0.1)[[0, -1]], 1)
+    np.testing.assert_allclose(found(0.1, -0.1, 0.1, -0.1)[[0, -1]], [-1, 0], atol=1e-12)
+    # A jump of one tile is left out, and with it its pairs: of the mean square 0.01 remains.
+    np.testing.assert_allclose(found(0.1, 0.1, 0.5, 0.1)[[0, -1]], 1)
+    assert np.isnan(found(0.1, 0.1, 0.1, 0.1)[2])
+
+
+# Claims
+
+
+def registered(values=None, **changes):
+    """Repeats in which variables have planted values, by name: a number, or one for every size (0,
+    1e-4 and 1e-3); all with a little noise."""
+
+    def made(seed, run):
+        rng, found = np.random.default_rng(seed), {}
+        for name, value in (values or {}).items():
+            shape = run[name].shape
+            array = np.broadcast_to(np.reshape(value, (-1, *[1] * (len(shape) - 1))), shape)
+            found[name] = array * (1 + 1e-3 * rng.standard_normal(shape))
+        return found
+
+    return planted(NAME, made, run=small(), **changes)
+
+
+def verdict(words, values, **changes):
+    return claim_named(NAME, registered(values, **changes), words).holds
+
+
+def test_fields_forget_in_noise_and_not_without():
+    words = "fields forget"
+    assert verdict(words, {"own_field": (0.9, 0.1, 0.9)}) is True
+    assert verdict(words, {"own_field": (0.9, 0.3, 0.1)}) is False
+    assert verdict(words, {"own_field": (0.7, 0.1, 0.1)}) is False
+
+
+def test_similarities_have_to_stay_more_than_by_chance():
+    words = "which points are alike"
+    assert verdict(words, {"likeness": (0.1, 0.9, 0.1), "turned": 0.88}) is True
+    assert verdict(words, {"likeness": (0.9, 0.8, 0.9), "turned": 0.7}) is False
+    assert verdict(words, {"likeness": (0.9, 0.9, 0.9), "turned": 0.92}) is False
+
+
+def test_jumps_have_to_be_most_of_the_way():
+    assert verdict("tiles jump", {"jumps": (0.0, 0.6, 0.0)}) is True
+    assert verdict("tiles jump", {"jumps": (0.9, 0.4, 0.9)}) is False
+
+
+def test_the_exponent_is_that_of_the_planted_constants():
+    words = "square of the noise"
+    assert verdict(words, {"diffusion": (5.0, 1e-6, 1e-4)}) is True
+    assert verdict(words, {"diffusion": (5.0, 1e-6, 1e-5)}) is False
+    assert verdict(words, {"diffusion": (5.0, 1e-6, 1e-3)}) is False
+    claim = claim_named(NAME, registered({"diffusion": (1, 1e-6, 1e-4), "weight": 0.02}), words)
+    # D_0 = (1e-4/0.02)^2/2 = 1.25e-5, and a hundred times as much at the larger size.
+    assert "D/D₀ 0, 0 at sizes 0.0001, 0.001" in claim.figure
+    assert claim.short.startswith("exponent 2.00, p ")
+
+
+def test_neighbours_move_together_without_noise_alone():
+    words = "each tile by itself"
+    assert verdict(words, {"together": (0.4, 0.1, 0.4)}) is True
+    assert verdict(words, {"together": (0.4, 0.3, 0.1)}) is False
+    assert verdict(words, {"together": (0.1, 0.1, 0.1)}) is False
+
+
+@pytest.mark.parametrize("rule", module.RULES)
+def test_a_readout_keeps_up_if_it_is_right_and_ahead_of_a_frozen_one(rule):
+    def found(noise, frozen, late=True):
+        def made(seed, run):
+            course = np.full(run["readout_course"].shape, 0.5)
+            part = slice(15, None) if late else slice(None, 15)
+            course[module.RULES.index(rule), 1, part] = noise
+            course[module.RULES.index(rule), 2, part] = frozen
+            return {
+                "readout_course": course
+                + 1e-3 * np.random.default_rng(seed).standard_normal(course.shape)
+            }
+
+        return claim_named(
+            NAME, planted(NAME, made, run=small()), f"{module._NAMES[rule]} keeps up"
+        ).holds
+
+    assert found(0.99, 0.6) is True
+    assert found(0.9, 0.6) is False
+    assert found(0.96, 0.99) is False
+    assert found(0.99, 0.6, late=False) is False
+
+
+def test_below_the_registered_size_nothing_is_decided():
+    values = {"own_field": (0.9, 0.1, 0.9)}
+    assert verdict("fields forget", values, n_points=24_000) is None
+    assert verdict("fields forget", values, repeats=7) is None
+
+
+# Settings
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"size": 1e-5}, "size=1e-05 must not be among other_sizes, too"),
+        ({"label_after": 4981}, "label_after=4981 must be 20 points or more before the noise"),
+        ({"mu": 3}, "sets mu itself: set paper_mu or gated_mu instead"),
+        ({"readout_rule": "gated"}, "sets readout_rule itself: set paper_mu or gated_mu"),
+        ({"readout_rate": 0.1}, "sets readout_rate itself: set paper_rate or gated_rate"),
+    ],
+)
+def test_settings_that_do_not_fit_are_refused(changes, message):
+    with pytest.raises(ParameterError, match=message):
+        get_experiment(NAME).config("exact", changes)
+
+
+@pytest.mark.parametrize(
+    ("setting", "within", "beyond"),
+    [
+        ("n_points", (20,), (19,)),
+        ("label_after", (0, 4980), (-1, 4981)),
+        ("n_tiling", (220,), (219,)),
+        ("noise", (0, 1), (-0.01, 1.01)),
+        ("size", (1e-300, 1), (0, 1.01)),
+        ("other_sizes", ((1e-300, 1),), ((0,), (1.01,), (1e-6, 1e-6))),
+        ("moons_size", (1e-300, 1), (0, 1.01)),
+        ("paper_mu", (0,), (-0.1,)),
+        ("gated_mu", (0,), (-0.1,)),
+        ("paper_rate", (1e-6, 1), (0, 1.01)),
+        ("gated_rate", (1e-6, 1), (0, 1.01)),
+    ],
+)
+def test_settings_are_taken_within_their_range(setting, within, beyond):
+    assert_range(NAME, setting, within, beyond)
+
+
+def test_the_registered_settings_are_those_that_were_chosen():
+    config = get_experiment(NAME).config("exact", {})
+    assert config.parameters == CircuitParameters(**PARAMETERS)
+    settings = config.settings
+    assert (settings.n_points, settings.n_tiling, settings.size) == (25_000, 5000, 2e-5)
+    assert settings.sizes == [0, 5e-6, 1e-5, 2e-5, 4e-5, 8e-5]
+    assert {2500, 5000, 10_000, 25_000} < set(settings.moments)
+    assert (settings.moons_size, settings.label_after, settings.noise) == (1e-5, 200, 0.05)
+    assert (settings.paper_mu, settings.paper_rate) == (30, 0.01)
+    assert (settings.gated_mu, settings.gated_rate) == (1.1, 0.9)
+
+
+def test_claims_are_worded_as_they_are_printed():
+    merged = registered({"own_field": (0.9, 0.1, 0.9)})
+    assert all(len(claim.short) <= 60 for claim in get_experiment(NAME).claims(merged))
+    assert_printed(NAME, merged, grids=True)
