@@ -130,7 +130,8 @@ class Experiment(ABC, Generic[OwnSettings]):
     quick_repeats: ClassVar[int] = 2
     perturbable: ClassVar[bool] = True
     """Whether perturbations can be given: they are done to the circuits of the configured engine,
-    not to solvers beside them."""
+    not to solvers beside them. Not so where circuits are there to be held against such solvers, or
+    are perturbed already."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -148,8 +149,8 @@ class Experiment(ABC, Generic[OwnSettings]):
         done = checked_perturbations(perturbations)
         if done and not self.perturbable:
             raise ParameterError(
-                f"{self.name} takes no perturbations such as {shown(done[0])}: its circuits are "
-                "held against solvers that know of none"
+                f"{self.name} takes no perturbations such as {shown(done[0])}: it has its own, or "
+                "solvers beside it that know of none"
             )
         changes = ({**self.quick} if quick else {}) | changes
         self.require_names(changes)
