@@ -63,6 +63,9 @@ EXPERIMENTS = {
     "digits": Entry(
         "digits.Digits", "past the paper", "Handwritten digits from a few labels, in one pass"
     ),
+    "lesions": Entry(
+        "lesions.Lesions", "past the paper", "What is lost, late or noisy, and what it costs"
+    ),
 }
 
 
