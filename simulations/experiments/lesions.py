@@ -41,7 +41,7 @@ HEALED, LARGE = 0.99, 0.7
 """Coverage and accuracy of a lesion that is healed, and the largest share removed that is judged:
 of the few tiles that a larger one leaves, all may be on the same moon."""
 
-DRAWS, CHANCE = 5, 0.03
+DRAWS, CHANCE = 5, 0.05
 """Lesions of every share of which coverage right after is the mean, and how far it may be from what
 is predicted, either way."""
 
@@ -211,9 +211,9 @@ class Lesions(base.Experiment[Settings]):
         return base.Claim(
             "right after a lesion, points are covered as overlaps predict",
             "",
-            f"of N tiles in use K are removed at random, {DRAWS} times; a point that c tiles answered is left "
-            "without one with the probability C(K, c)/C(N, c). Coverage on test points less its "
-            f"expectation within ±{CHANCE} in the mean at every share (t tests)",
+            f"of N tiles in use K are removed at random, {DRAWS} times; a point that c tiles "
+            "answered is left without one with the probability C(K, c)/C(N, c). Coverage of test "
+            f"points less its expectation within ±{CHANCE} in the mean at every share (t tests)",
             f"coverage {_by_share(merged, 'after_coverage')}; expected "
             f"{_by_share(merged, 'predicted_coverage')}",
             f"at most {float(np.abs(apart.mean('repeat')).max()):.3f} off, {found}",
