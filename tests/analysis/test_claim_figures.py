@@ -21,7 +21,7 @@ from tests.simulations.small import simulate
 
 NAMES = {"objective": "tiling-objective", "linear": "linear-tiles", "change": "label-change"}
 NAMES |= {"twin": "spiking-twin", "drift": "manifold-drift", "swap": "label-swap"}
-NAMES |= {"digits": "digits"}
+NAMES |= {"digits": "digits", "lesions": "lesions"}
 
 
 @pytest.fixture(scope="module")

@@ -68,6 +68,7 @@ SMALL = {
     "manifold-drift": TINY["manifold-drift"] | {"n_tiles": 30},
     "label-swap": TINY["label-swap"] | {"n_tiles": 30},
     "digits": TINY["digits"],
+    "lesions": TINY["lesions"],
 }
 SEEDS = [0, 1]
 CHOOSING = [10_000, 10_001]

@@ -103,7 +103,7 @@ def others(moons, spiking) -> dict[str, xr.Dataset]:
             name: sweep.merge([simulate(name, seed=seed) for seed in (0, 1)])
             for name in (
                 *("tiling-objective", "linear-tiles", "label-change", "spiking-twin"),
-                *("manifold-drift", "label-swap", "digits"),
+                *("manifold-drift", "label-swap", "digits", "lesions"),
             )
         },
     }
@@ -116,6 +116,7 @@ SOURCES = {
     "spike-rates": "spiking", "firing-rates": "spiking", "spike-intervals": "spiking",
     "lateral": "spiking", "twin": "spiking-twin",
     "drift": "manifold-drift", "swap": "label-swap", "digits": "digits",
+    "lesions": "lesions",
 }  # fmt: skip
 """Results of which the pictures are made that two moons cannot show."""
 SINGLE = [name for name, kind in kinds.KINDS.items() if len(kind.needs) == 1 and not kind.slow]

@@ -52,6 +52,8 @@ TESTS = {
     "simulations/experiments/label_swap.py": ["label_swap", *EVERY],
     "simulations/experiments/spiking_twin.py": ["spiking_twin", *EVERY],
     "simulations/experiments/digits.py": ["digits", *EVERY],
+    "simulations/experiments/damaging.py": ["lesions", *EVERY],
+    "simulations/experiments/lesions.py": ["lesions", *EVERY],
 }
 """Modules, and the tests beside them (tests/<package>/test_<name>.py) that should notice."""
 

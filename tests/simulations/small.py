@@ -59,6 +59,11 @@ TINY: dict[str, dict[str, Any]] = {
         **{"board_points": 100, "board_cells": 2, "mu_grid": (5, 20)},
     },
     "digits": {"n_points": 400, "first": 100, "n_tiles": 80},
+    "lesions": {
+        **{"n_points": 300, "later": 100, "n_test": 60, "n_noisy": 6, "n_tried": 2},
+        **{"n_delayed": 1, "label_after": 60, "shares": (0.3, 0.7), "delays": (0, 2, 4)},
+        **{"taus": (12.5, 25.0), "delay_steps": 150, "sizes": (0.03, 1.0)},
+    },
 }
 
 

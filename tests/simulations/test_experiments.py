@@ -191,6 +191,10 @@ LEAST = {
     },
     "label-swap": {"n_points": 80, "label_after": 0, "noise": 0},
     "digits": {"n_points": 8, "first": 0, "passes": 1, "paper_mu": 0},
+    "lesions": {
+        **{"n_points": 20, "later": 1, "n_test": 10, "n_noisy": 2, "n_tried": 1, "n_delayed": 1},
+        **{"noise": 0, "label_after": 0, "delay_steps": 101},
+    },
 }
 """The smallest value of every setting that has one."""
 
@@ -199,6 +203,7 @@ ALONE = {
     "chessboard-supervision": {"label_counts": [5]},
     "manifold-drift": {"drift_after": 50, "measured": 10, "label_after": 20},
     "label-swap": {"label_after": 10},
+    "lesions": {"label_after": 10, "n_noisy": 2, "n_tried": 1},
 }
 """What others have to be for one to be as small as it can."""
 

@@ -374,6 +374,11 @@ LEAST = {
         "gated_grid": [1],
     },
     "digits": {"n_points": 200, "first": 20, "label_counts": [1], "shares": [0.1]},
+    "lesions": {
+        "n_points": 20, "later": 10, "n_test": 10, "n_noisy": 2, "n_tried": 1, "n_delayed": 1,
+        "label_after": 5, "shares": [0.5], "delays": [1], "taus": [25.0], "sizes": [0.1],
+        "delay_steps": 101,
+    },
 }  # fmt: skip
 """The smallest experiments there are."""
 
@@ -437,6 +442,12 @@ LEAST = {
             {"shares": [1 - 1e-16]}, {"passes": 2}, {"paper_mu": 1e300}, {"logistic_rate": 1e300},
             {"tile_radius": 1e-3}, {"tile_radius": 3.0, "n_tiles": 1}, {"readout_rate": 1},
             {"images": "letters"},
+        )),
+        *(("lesions", changes) for changes in (
+            {}, {"noise": 1}, {"shares": [1e-300, 1 - 1e-16]}, {"delays": [100, 0]},
+            {"taus": [0.01]}, {"taus": [1.0]}, {"taus": [1e4]}, {"sizes": [0, 1e300]},
+            {"label_after": 10}, {"tile_radius": 1e-3}, {"tile_radius": 100}, {"n_tiles": 1},
+            {"mu": 0}, {"gain": 5}, {"tiles": "first"}, {"tau_h": "0.1 ms"},
         )),
     ],
 )  # fmt: skip
