@@ -87,7 +87,9 @@ def plot_growth(result: xr.Dataset, ax: Axes | None = None) -> Axes:
         measured = merged["growth"].sel(tau_u=tau)
         _bars(ax, times, measured, "delay", color=color, marker=marker, ls="", label=_tau(tau))
         _boundary(ax, merged, "critical_delay", tau, color)
-    ax.axhline(1, color=LABEL, lw=1, ls="--")
+    ax.axhline(1, color=GREY, lw=1, zorder=0)
+    _explain(ax, "-", "linear stability")
+    _explain(ax, "--", "critical delay")
     ax.set(xlabel="delay (ms)", ylabel="|deviation| factor per step")
     return ax
 
@@ -104,6 +106,8 @@ def plot_settled(result: xr.Dataset, ax: Axes | None = None) -> Axes:
         _bars(ax, times, settled, "delay", color=color, marker=marker, ls="-", label=_tau(tau))
         _boundary(ax, merged, "settling_delay", tau, color)
         _boundary(ax, merged, "critical_delay", tau, color, ls=":")
+    _explain(ax, "--", "predicted limit")
+    _explain(ax, ":", "critical delay")
     ax.set(xlabel="delay (ms)", ylabel="presentations that settle", ylim=(-0.05, 1.08))
     ax.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
     return ax
@@ -120,6 +124,7 @@ def plot_noise(result: xr.Dataset, ax: Axes | None = None) -> Axes:
         ax.plot(sizes, predicted, color=color, lw=1.4)
         error = merged["noise_error"].sel(on=on)
         _bars(ax, sizes, error, "size", color=color, marker=marker, ls="", label=f"noise on {on}")
+    _explain(ax, "-", "linear response")
     ax.set_yscale("log")
     ax.set(xscale="log", xlabel="size of the noise", ylabel="|h − closed form|, r.m.s.")
     return ax
@@ -155,6 +160,11 @@ def _tau(tau: float) -> str:
     return f"$\\tau_u$ = {tau:g} ms"
 
 
+def _explain(ax: Axes, ls: str, label: str) -> None:
+    """Say in the legend what lines of a kind are, whatever their colour."""
+    ax.plot([], [], color=LABEL, lw=1.2, ls=ls, label=label)
+
+
 def _boundary(
     ax: Axes, merged: xr.Dataset, name: str, tau: float, color: str, ls: Any = "--"
 ) -> None:
@@ -188,7 +198,6 @@ def figure(result: xr.Dataset) -> Figure:
         plot_settled(merged, axes["settled"]).set_title("Delay: settling")
         plot_noise(merged, axes["noise"]).set_title("Noise: error of h")
         plot_noise_accuracy(merged, axes["noisy"]).set_title("Noise: accuracy")
-        for name, ax in axes.items():
-            columns = 2 if name in top else 1
-            ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=columns)
+        for ax in axes.values():
+            ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=2, columnspacing=1)
     return fig

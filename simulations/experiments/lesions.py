@@ -47,7 +47,7 @@ class Lesions(base.Experiment[Settings]):
     # The tiles that two moons use and as many again to spare, each as strong as one of forty.
     parameters: ClassVar = CircuitParameters(n_tiles=100, initial_weight=2 / 40)
     lift: ClassVar = MOONS_LIFT
-    repeats: ClassVar = 10
+    repeats: ClassVar = 14
     size: ClassVar = ("n_points", "later", "n_test", "n_noisy", "n_tried", "delay_steps")
     taken: ClassVar = {"n_readouts": "shares", "reset": "delays"}
     quick: ClassVar = {"delays": (0, 1, 2, 4, 6, 8, 12), "sizes": (0.03, 0.1, 1.0)}
