@@ -148,9 +148,9 @@ CIRCUITS = {
 class Witness(ReferenceCircuit):
     """A circuit that keeps the drive and the w of every presentation."""
 
-    def _settle(self, state, a, record):
+    def _settle(self, state, a, record, now):
         self.seen = [*getattr(self, "seen", []), (a, state.w)]
-        return super()._settle(state, a, record)
+        return super()._settle(state, a, record, now)
 
 
 def witnessed(**changes):
