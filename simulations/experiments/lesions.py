@@ -134,7 +134,7 @@ class Lesions(base.Experiment[Settings]):
         )
         worst = _lowest(merged, "accuracy", CONDITIONS[0], LARGE)
         frozen = _lowest(merged, "coverage", CONDITIONS[1], LARGE)
-        count = int(first_repeat(merged)["later"])
+        count = _setting(merged, "later")
         return base.Claim(
             f"with idle tiles a loss of up to {LARGE:.0%} of tiles heals by itself",
             "",
@@ -239,7 +239,7 @@ class Lesions(base.Experiment[Settings]):
         ]
         found = evidence.all_of(*parts)
         crossed = float(np.abs(limits.mean(axis=0)[:, None] - predicted).max())
-        steps = json.loads(merged.attrs["config"])["settings"]["delay_steps"]
+        steps = _setting(merged, "delay_steps")
         named = [f"{tau:g} ms" for tau in merged["tau_u"].to_numpy()]
         means = limits.mean(axis=0)
         return base.Claim(
@@ -326,6 +326,10 @@ def settling_limits(merged: xr.Dataset) -> FloatArray:
 
 def _every(parts: Any) -> evidence.Evidence:
     return evidence.all_of(*(list(parts) or [evidence.Evidence(np.nan, np.nan)]))
+
+
+def _setting(merged: xr.Dataset, name: str) -> int:
+    return int(json.loads(merged.attrs["config"])["settings"][name])
 
 
 def _shares(merged: xr.Dataset, most: float = 1.0) -> list[float]:
