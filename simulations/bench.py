@@ -82,7 +82,8 @@ def make_task(n_points: int, n_readouts: int = 1) -> Task:
     points, classes = two_moons(n_points, 0.05, 2)
     z = np.zeros((n_points, n_readouts))
     z[:4] = classes[:4, None]
-    return Task(MOONS_LIFT(points), z, True, (), False, lambda done: None)
+    none = np.zeros((n_points, 0))  # perturbations
+    return Task(MOONS_LIFT(points), z, True, (), False, lambda done: None, strengths=none)
 
 
 def seconds(
