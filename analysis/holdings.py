@@ -44,6 +44,13 @@ FIELDS = (
     *("own_field", "likeness", "turned", "center", "moved", "diffusion", "creep", "weight"),
     *("readout_course", "shown_size", "size", "moment", "part"),
 )
+LESIONS = (
+    *("after_coverage", "after_accuracy", "later_coverage", "later_accuracy"),
+    *("predicted_coverage", "interneuron_error", "left_error", "cut_error", "growth"),
+    *("predicted_growth", "settled", "critical_delay", "settling_delay", "noise_error"),
+    *("predicted_noise_error", "noise_accuracy", "later", "dt_ms", "share"),
+    *("interneurons", "left", "tau_u", "delay", "size"),
+)
 SNAPSHOTS = ("W_snapshots", "b_snapshots", "w_snapshots", "snapshot_presentation")
 
 LINEAR_FEATURES = ("raw", "lifted", "random", "placed", "tiles", "permuted")
@@ -83,7 +90,7 @@ DIMENSIONS: dict[str, tuple[tuple[str, ...], ...]] = {
     "readout_y": (("readout_kind", "presentation"),),
     "same_sign": (("data", "gain"),),
     "critical_mu": (("data",),),
-    "growth": (("manifold", "time"),),
+    "growth": (("manifold", "time"), ("tau_u", "delay")),
     "ratio": (("manifold", "output"),),
     "measure_value": (("manifold", "output", "measure"),),
     "overlap_curve": (("manifold", "output", "similarity"),),
@@ -142,6 +149,15 @@ DIMENSIONS: dict[str, tuple[tuple[str, ...], ...]] = {
     "shown_size": ((),),
     "change_at": ((),),
     "decided_at": ((),),
+    **dict.fromkeys(("after_coverage", "after_accuracy", "predicted_coverage"), (("share",),)),
+    **dict.fromkeys(("later_coverage", "later_accuracy"), (("share", "condition"),)),
+    "interneuron_error": (("interneurons",),),
+    "left_error": (("left",),),
+    **dict.fromkeys(("predicted_growth", "settled"), (("tau_u", "delay"),)),
+    **dict.fromkeys(("critical_delay", "settling_delay"), (("tau_u",),)),
+    **dict.fromkeys(("noise_error", "predicted_noise_error", "noise_accuracy"), (("on", "size"),)),
+    **dict.fromkeys(("cut_error", "later", "dt_ms"), ((),)),
+    **{name: ((name,),) for name in ("interneurons", "left", "tau_u", "delay", "size")},
 }
 """Dimensions that the variables of a result have, besides those of repeats."""
 

@@ -18,6 +18,7 @@ from analysis.holdings import (
     DIGITS,
     DRIFT,
     FIELDS,
+    LESIONS,
     LINEAR_FEATURES,
     SNAPSHOTS,
     SPIKES,
@@ -301,6 +302,26 @@ KINDS = {
             "ones; grey, guessing. Bands and bars: standard deviation over the reported repeats."
         ),
         of_first="Middles of fields",
+    ),
+    "lesions": Kind(
+        "Lesions, delays and noise: what the circuit bears",
+        "figures.damaged:figure",
+        (LESIONS,),
+        merged=True,
+        experiments=("lesions",),
+        panels=(
+            "Top left and centre: coverage of, and accuracy on test points (silence is half an "
+            "error) right after a share of the tiles was removed and later, with idle tiles in "
+            "reserve and without, learning and frozen (mean and standard deviation over the "
+            "reported repeats); grey, the coverage that is expected of how many tiles answer a "
+            "point. Top right: distance of h from the closed form by interneurons, largest of all "
+            "points and repeats. Bottom left: what a step multiplies a small deviation by, "
+            "measured and by linear stability (lines), over the delay between excitatory and "
+            "inhibitory cells, and the share of presentations that settle within their steps; "
+            "vertical, where theory puts the end of stability (left dashed, right dotted) and of "
+            "settling in time (right dashed). Bottom right: error of h over the size of white "
+            "noise, with the linear response (lines), and accuracy. Dotted: guessing."
+        ),
     ),
     "supervision": Kind(
         "Semi- against fully supervised on chessboards",

@@ -13,6 +13,10 @@ d, one step multiplies a small deviation by 1 + lambda. Deviations fall into mod
 with gu = gamma_u, gV = gamma_V and G = gamma_h A. The zero is the direction of u, which the
 equations leave open and which a start with V = u h^T never leaves.
 
+A delay between the two kinds of cells (`CircuitModel.delay`) touches only the modes along h*: they
+become those of `delayed_step`. The others stay, because what is late there is u* or h* itself, or
+of second order.
+
 Under gain control gamma_h = dt/(tau_h A), so G = dt/tau_h whatever the drive: every presentation
 has the same modes. With a constant gain G is proportional to the drive.
 """
@@ -119,6 +123,78 @@ def critical_drive(gamma_u: ArrayLike, gamma_V: ArrayLike) -> FloatArray:
 def is_stable(gamma: Gamma, size: float) -> bool:
     """Whether the fixed point attracts: 0 < gamma_h A < `critical_drive`."""
     return bool(0 < gamma[0] * size < critical_drive(gamma[1], gamma[2]))
+
+
+def delayed_step(gamma: Gamma, size: float, delay: int = 0) -> FloatArray:
+    """One step of small deviations along h* with a delay of D = ``delay`` steps, as a matrix.
+
+    With p, s, v the deviations of h.h*, u.d and d.V h* in units of 1, sqrt(A) and sqrt(A), and the
+    order of the model, in which V learns from the rates as they are:
+
+        p <- p - G (v + s_D),  s <- s + gu (v + p_D - s),  v <- v + gV (p + s - v)
+
+    where p_D and s_D are those of D steps ago. The vector is (p, s, v, p_1 ... p_D, s_1 ... s_D).
+    """
+    gamma_h, gamma_u, gamma_V = gamma
+    drive = gamma_h * size
+    p, s, v = range(3)
+    late_p, late_s = (2 + delay, 2 + 2 * delay) if delay else (p, s)
+    step = np.zeros((3 + 2 * delay, 3 + 2 * delay))
+    step[p, p] = 1.0
+    step[p, v] -= drive
+    step[p, late_s] -= drive
+    step[s, s] = 1 - gamma_u
+    step[s, v] += gamma_u
+    step[s, late_p] += gamma_u
+    step[v, [p, s, v]] = gamma_V, gamma_V, 1 - gamma_V
+    for rate, first in ((p, 3), (s, 3 + delay)):
+        for place in range(first, first + delay):  # what was there a step ago moves on
+            step[place, rate if place == first else place - 1] = 1.0
+    return step
+
+
+def delayed_factor(gamma: Gamma, size: float, delay: int = 0) -> float:
+    """What a step multiplies the slowest mode by with a delay of so many steps; see
+    `growth_factor`, which it is without one."""
+    along = np.abs(np.linalg.eigvals(delayed_step(gamma, size, delay))).max()
+    return max(float(along), growth_factor(gamma, size, "across"))
+
+
+def critical_delay(gamma: Gamma, size: float, factor: float = 1.0, most: int = 100) -> float:
+    """The delay in steps, between whole ones by a straight line, from which on the slowest mode is
+    multiplied by ``factor`` or more at every step: with 1 the circuit settles no more.
+
+    0 where it is so without a delay, and infinite where it is not so up to ``most`` steps.
+    """
+    before = math.nan
+    for delay in range(most + 1):
+        found = delayed_factor(gamma, size, delay)
+        if found >= factor:
+            return delay - (found - factor) / (found - before) if delay else 0.0
+        before = found
+    return math.inf
+
+
+def noise_response(gamma: Gamma, size: float, on: str) -> tuple[float, float]:
+    """Variance of h along h* and in every direction across it (of active tiles), when weak noise of
+    variance 1 (h), or A (u and V), is added to every h, u or V at every step: the covariance C of
+    the modes, C = J C J^T + Q, of which Q is the noise.
+
+    To first order noise on u moves h along h* only. Silent tiles are not in it: h of one is cut at
+    zero after every step, and so has half the variance of what is added.
+    """
+    from scipy.linalg import solve_discrete_lyapunov
+
+    gamma_h, _, gamma_V = gamma
+    along = delayed_step(gamma, size)
+    across = np.array([[1.0, -gamma_h * size], [gamma_V, 1 - gamma_V]])
+    parts = []
+    for step, place in ((along, "huV".index(on)), (across, {"h": 0, "V": 1}.get(on))):
+        noise = np.zeros_like(step)
+        if place is not None:
+            noise[place, place] = 1.0
+        parts.append(float(solve_discrete_lyapunov(step, noise)[0, 0]))
+    return parts[0], parts[1]
 
 
 def parameters_of(run: xr.Dataset) -> CircuitParameters:

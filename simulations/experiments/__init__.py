@@ -68,6 +68,9 @@ EXPERIMENTS = {
         "past the paper",
         "Fields drift in noise: what the population keeps, and the readout",
     ),
+    "lesions": Entry(
+        "lesions.Lesions", "past the paper", "What is lost, late or noisy, and what it costs"
+    ),
 }
 
 

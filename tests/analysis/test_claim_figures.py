@@ -10,7 +10,17 @@ from matplotlib.colors import to_rgba
 from PIL import Image
 
 from analysis import kinds
-from analysis.figures import change, drift, fields, handwriting, linear, similarity, swap, twin
+from analysis.figures import (
+    change,
+    damaged,
+    drift,
+    fields,
+    handwriting,
+    linear,
+    similarity,
+    swap,
+    twin,
+)
 from analysis.holdings import LINEAR_FEATURES, damage, lacking
 from analysis.kinds import KINDS
 from analysis.style import LOWER, UPPER
@@ -21,7 +31,7 @@ from tests.simulations.small import simulate
 
 NAMES = {"objective": "tiling-objective", "linear": "linear-tiles", "change": "label-change"}
 NAMES |= {"twin": "spiking-twin", "drift": "manifold-drift", "swap": "label-swap"}
-NAMES |= {"digits": "digits", "fields": "representational-drift"}
+NAMES |= {"digits": "digits", "fields": "representational-drift", "lesions": "lesions"}
 
 
 @pytest.fixture(scope="module")
@@ -434,3 +444,46 @@ def test_courses_of_readouts_are_means_over_reported_repeats(merged):
         for stream in ("still", "noise", "frozen"):
             course = result["readout_course"].isel(repeat=[0, 1]).sel(rule=rule, stream=stream)
             np.testing.assert_allclose(next(lines).get_ydata(), course.mean("repeat"))
+
+
+def test_lesions_are_drawn_right_after_and_later(merged):
+    result = merged["lesions"].isel(repeat=[0, 1])
+    ax = damaged.plot_lesions(result, "coverage")
+    drawn = {line.get_label(): line.get_ydata() for line in ax.get_lines()}
+    expected = result["predicted_coverage"].mean("repeat")
+    np.testing.assert_allclose(drawn["expected right after"], expected)
+    bars = {bar.get_label(): bar[0].get_ydata() for bar in ax.containers}
+    np.testing.assert_allclose(bars["right after"], result["after_coverage"].mean("repeat"))
+    later = result["later_coverage"].sel(condition="none, learns").mean("repeat")
+    np.testing.assert_allclose(bars["100 later, no idle tiles, learns"], later)
+    assert len(bars) == 5
+
+
+def test_predicted_delays_stand_where_they_are_in_time(merged):
+    result = merged["lesions"].isel(repeat=[0, 1])
+    step = 1000 / 1024  # ms
+    for plot, name in (
+        (damaged.plot_growth, "critical_delay"),
+        (damaged.plot_settled, "settling_delay"),
+    ):
+        ax = plot(result)
+        dashed = [line for line in ax.get_lines() if line.get_linestyle() == "--"]
+        places = [line.get_xdata()[0] for line in dashed if len(line.get_xdata())]
+        values = result[name].isel(repeat=0).to_numpy()
+        np.testing.assert_allclose(places, [step * v for v in values if v <= 4])
+        np.testing.assert_allclose(ax.containers[0][0].get_xdata(), step * np.array([0, 2, 4]))
+
+
+def test_errors_in_noise_stand_on_the_linear_response(merged):
+    result = merged["lesions"].isel(repeat=[0, 1])
+    ax = damaged.plot_noise(result)
+    for i, on in enumerate("huV"):
+        measured = result["noise_error"].sel(on=on).mean("repeat")
+        np.testing.assert_allclose(ax.containers[i][0].get_ydata(), measured)
+    lines = [
+        line
+        for line in ax.get_lines()
+        if line.get_linestyle() == "-" and line.get_label().startswith("_child")
+    ]
+    predicted = result["predicted_noise_error"].mean("repeat").to_numpy()
+    np.testing.assert_allclose([line.get_ydata() for line in lines], predicted)

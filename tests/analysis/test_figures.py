@@ -69,6 +69,7 @@ SMALL = {
     "label-swap": TINY["label-swap"] | {"n_tiles": 30},
     "digits": TINY["digits"],
     "representational-drift": TINY["representational-drift"] | {"n_tiles": 30},
+    "lesions": TINY["lesions"] | {"n_tiles": 60},
 }
 SEEDS = [0, 1]
 CHOOSING = [10_000, 10_001]
@@ -363,8 +364,8 @@ def test_captions_say_how_the_results_were_made(results, name):
     assert "2 repeats (seeds 0, 1)" in text
     # Spikes have no closed form.
     assert f"engine {'cpp_standalone' if name == 'twin' else 'exact'}" in text
-    # Pictures of the twin and of exchanged classes show all repeats alike.
-    assert ("All reported repeats" if name in ("twin", "swap") else "seed 0.") in text
+    # Pictures of the twin, of exchanged classes and of lesions show all repeats alike.
+    assert ("All reported repeats" if name in ("twin", "swap", "lesions") else "seed 0.") in text
     if name == "fig3":
         assert "2 for choosing (seeds 10000, 10001)" in text
         assert "mu_grid = (3, 30)" in text

@@ -105,7 +105,7 @@ def others(moons, spiking) -> dict[str, xr.Dataset]:
             name: sweep.merge([simulate(name, seed=seed) for seed in (0, 1)])
             for name in (
                 *("tiling-objective", "linear-tiles", "label-change", "spiking-twin"),
-                *("manifold-drift", "label-swap", "digits", "representational-drift"),
+                *("manifold-drift", "label-swap", "digits", "representational-drift", "lesions"),
             )
         },
     }
@@ -119,6 +119,7 @@ SOURCES = {
     "lateral": "spiking", "twin": "spiking-twin",
     "sweep": "sweep", "drift": "manifold-drift", "swap": "label-swap", "digits": "digits",
     "fields": "representational-drift",
+    "lesions": "lesions",
 }  # fmt: skip
 """Results of which the pictures are made that two moons cannot show."""
 SINGLE = [name for name, kind in kinds.KINDS.items() if len(kind.needs) == 1 and not kind.slow]

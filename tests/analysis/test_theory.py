@@ -12,7 +12,9 @@ from analysis import agreement, studies, theory
 from circuits import CircuitModel, CircuitParameters, ReferenceCircuit, SphereLift, rules
 from circuits.errors import InputError
 from circuits.model import EACH_PRESENTATION
+from circuits.reference import Moment
 from circuits.rules import Rule
+from circuits.state import empty_state
 from tests.analysis.drawing import CONSTANT
 from tests.conftest import moons
 
@@ -146,9 +148,9 @@ CIRCUITS = {
 class Witness(ReferenceCircuit):
     """A circuit that keeps the drive and the w of every presentation."""
 
-    def _settle(self, state, a, record):
+    def _settle(self, state, a, record, now):
         self.seen = [*getattr(self, "seen", []), (a, state.w)]
-        return super()._settle(state, a, record)
+        return super()._settle(state, a, record, now)
 
 
 def witnessed(**changes):
@@ -288,3 +290,133 @@ def test_settling_study_repeats_the_circuit_and_obeys_theory(recorded):
 def test_largest_differences_and_signs_still_work(recorded):
     assert set(agreement.largest_differences(recorded, recorded).values()) == {0.0}
     assert agreement.signs_agree(recorded, recorded)
+
+
+# --- delays and noise ---------------------------------------------------------------------------
+
+
+def delayed_jacobian(delay):
+    """The Jacobian of a step of the reference circuit with a delay at its fixed point, by central
+    differences, with the vectors that span h, u, V and the delay lines: three tiles, of which one
+    is silent, and two interneurons."""
+    p = CircuitParameters(n_tiles=3, n_interneurons=2)
+    model = CircuitModel(delay=f"{delay * 1000 / 1024} ms")
+    circuit = ReferenceCircuit(p, SphereLift(center=(0.0, 0.0), radius=3.0), model=model)
+    a, size = np.array([0.3, 0.4, -0.2]), 0.5
+    direction = rules.rest_direction(2)
+    fixed = rules.fixed_point(a, direction)
+    line = model.delay_line(p)
+    gamma = circuit.gamma(size)
+
+    def step(vector):
+        state = empty_state(circuit)
+        state.h, state.u, state.V = vector[:3], vector[3:5], vector[5:11].reshape(2, 3)
+        past = np.split(vector[11:], np.cumsum([3, 2] * delay)[:-1]) if delay else []
+        state.extra = dict(zip(line, past, strict=True))
+        now = Moment(circuit.perturbed, np.zeros(0), 0, 0)
+        circuit._step(state, a, gamma, line, now)
+        moved = [state.extra[name] for name in line]
+        return np.concatenate([state.h, state.u, state.V.ravel(), *moved])
+
+    rest = np.concatenate([fixed[0], fixed[1], fixed[2].ravel(), *[fixed[0], fixed[1]] * delay])
+    np.testing.assert_allclose(step(rest), rest, atol=1e-15)
+    push = 1e-5
+    columns = [
+        (step(rest + push * e) - step(rest - push * e)) / (2 * push) for e in np.eye(len(rest))
+    ]
+    return np.array(columns).T, gamma, size, fixed, direction
+
+
+def embedded(fixed, direction, size, delay, along):
+    """Columns: the deviations p, s, v and their past along h*, or q and r across it, as vectors of
+    all h, u, V and delay lines."""
+    h = fixed[0] if along else np.array([fixed[0][1], -fixed[0][0], 0.0])
+    root = np.sqrt(size)
+    n = 11 + 5 * delay
+    columns = np.zeros((3 + 2 * delay, n))
+    columns[0, :3] = h
+    columns[1, 3:5] = root * direction
+    columns[2, 5:11] = root * np.outer(direction, h).ravel()
+    for k in range(delay):
+        columns[3 + k, 11 + 5 * k : 14 + 5 * k] = h
+        columns[3 + delay + k, 14 + 5 * k : 16 + 5 * k] = root * direction
+    return columns.T
+
+
+@pytest.mark.parametrize("delay", [0, 1, 3])
+def test_the_delayed_step_is_the_jacobian_of_the_reference_along_h(delay):
+    jacobian, gamma, size, fixed, direction = delayed_jacobian(delay)
+    E = embedded(fixed, direction, size, delay, along=True)
+    # The step is a polynomial of degree two: central differences are exact but for rounding,
+    # 1e-16/1e-5.
+    expected = E @ theory.delayed_step(gamma, size, delay)
+    np.testing.assert_allclose(jacobian @ E, expected, atol=1e-9)
+
+
+@pytest.mark.parametrize("delay", [0, 1, 3])
+def test_a_delay_does_not_touch_the_modes_across_h(delay):
+    jacobian, gamma, size, fixed, direction = delayed_jacobian(delay)
+    E = embedded(fixed, direction, size, delay, along=False)
+    across = np.array([[1, -gamma[0] * size], [gamma[2], 1 - gamma[2]]])
+    moved = (jacobian @ E[:, [0, 2]])[:11]
+    np.testing.assert_allclose(moved, (E[:, [0, 2]] @ across)[:11], atol=1e-9)
+    # What was there in the past moves nothing but the past.
+    late = jacobian[:11] @ E[:, 3 : 3 + delay]
+    np.testing.assert_allclose(late, 0, atol=1e-9)
+
+
+@pytest.mark.parametrize("delay", [0, 1, 2, 12])
+def test_the_delayed_modes_solve_the_characteristic_equation(delay):
+    """lambda^2 (lambda + gu + gV) + G gu (lambda + gV)/z^2D + 2 G gu gV/z^D + G gV (lambda + gu),
+    from the three equations with what is late divided by z^D."""
+    G, gu, gV = gamma = 0.39, 0.039, 0.98
+    z = np.linalg.eigvals(theory.delayed_step(gamma, 1.0, delay))
+    z = z[np.abs(z) > 0.3]  # there z^-2D magnifies rounding least
+    x = z - 1
+    late = z**-delay
+    found = x**2 * (x + gu + gV) + G * gu * (x + gV) * late**2
+    found += 2 * G * gu * gV * late + G * gV * (x + gu)
+    assert len(z) >= 2  # the slowest pair
+    # Rounding of 1e-15 in z, times the slope of z^-2D at most.
+    np.testing.assert_allclose(found * np.abs(z) ** (2 * delay), 0, atol=1e-12)
+
+
+def test_without_a_delay_the_factor_is_the_one_known():
+    for gamma in ((0.39, 0.039, 0.98), (0.2, 0.9, 0.1), (0.9, 0.05, 0.5)):
+        assert theory.delayed_factor(gamma, 1.0) == pytest.approx(theory.growth_factor(gamma, 1.0))
+        # Across h* there is no delay, and it may be the slowest.
+        across = theory.growth_factor(gamma, 1.0, "across")
+        assert theory.delayed_factor(gamma, 1.0, 1) >= across
+
+
+def test_the_critical_delay_parts_delays_that_settle_from_those_that_do_not():
+    gamma = 0.390625, 0.0390625, 0.9765625
+    found = theory.critical_delay(gamma, 1.0)
+    assert 11 < found < 12
+    low, high = (theory.delayed_factor(gamma, 1.0, steps) for steps in (11, 12))
+    assert low < 1 < high
+    assert found == pytest.approx(11 + (1 - low) / (high - low))
+    assert theory.critical_delay(gamma, 1.0, most=11) == np.inf
+    assert theory.critical_delay(gamma, 1.0, factor=0.7) == 0  # 0.726 without a delay
+    assert theory.critical_delay((0.39, 0.5, 0.5), 1.0) == 0  # equal rates never settle
+    half = theory.critical_delay((0.78125, *gamma[1:]), 0.5)
+    assert half == pytest.approx(found)  # gamma_h A is what counts
+
+
+def test_noise_across_is_that_of_a_recursion_of_two_steps():
+    """With gV = 1, q <- q - G q_before + n: the variance of AR(2) with coefficients 1 and -G."""
+    G = 0.3
+    variance = (1 + G) / ((1 - G) * ((1 + G) ** 2 - 1))
+    assert theory.noise_response((G, 0.05, 1.0), 1.0, "h")[1] == pytest.approx(variance)
+    assert theory.noise_response((G, 0.05, 1.0), 1.0, "V")[1] == pytest.approx(G**2 * variance)
+    assert theory.noise_response((G, 0.05, 1.0), 1.0, "u")[1] == 0
+
+
+@pytest.mark.parametrize(("on", "place"), [("h", 0), ("u", 1), ("V", 2)])
+def test_noise_along_is_the_sum_of_what_every_step_leaves(on, place):
+    gamma = 0.39, 0.039, 0.98
+    step, kick, total = theory.delayed_step(gamma, 1.0), np.eye(3)[place], 0.0
+    for _ in range(400):  # 0.73 to the power of it is nothing
+        total += kick[0] ** 2
+        kick = step @ kick
+    assert theory.noise_response(gamma, 1.0, on)[0] == pytest.approx(total, rel=1e-12)

@@ -60,6 +60,8 @@ TESTS = {
     "simulations/experiments/spiking_twin.py": ["spiking_twin", *EVERY],
     "simulations/experiments/digits.py": ["digits", *EVERY],
     "simulations/experiments/representational_drift.py": ["representational_drift", *EVERY],
+    "simulations/experiments/damaging.py": ["lesions", *EVERY],
+    "simulations/experiments/lesions.py": ["lesions", *EVERY],
 }
 """Modules, and the tests beside them (tests/<package>/test_<name>.py) that should notice."""
 

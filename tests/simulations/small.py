@@ -63,6 +63,11 @@ TINY: dict[str, dict[str, Any]] = {
         **{"n_points": 200, "n_tiling": 150, "label_after": 120, "size": 1e-4},
         **{"other_sizes": (1e-3,), "moons_size": 1e-3},
     },
+    "lesions": {
+        **{"n_points": 300, "later": 100, "n_test": 60, "n_noisy": 6, "n_tried": 2},
+        **{"n_delayed": 1, "label_after": 60, "shares": (0.3, 0.7), "delays": (0, 2, 4)},
+        **{"taus": (12.5, 25.0), "delay_steps": 150, "sizes": (0.03, 1.0)},
+    },
 }
 
 

@@ -195,6 +195,10 @@ LEAST = {
         **{"n_points": 20, "n_tiling": 50, "label_after": 0, "noise": 0},
         **{"paper_mu": 0, "gated_mu": 0},
     },
+    "lesions": {
+        **{"n_points": 20, "later": 1, "n_test": 10, "n_noisy": 2, "n_tried": 1, "n_delayed": 1},
+        **{"noise": 0, "label_after": 0, "delay_steps": 101},
+    },
 }
 """The smallest value of every setting that has one."""
 
@@ -204,6 +208,7 @@ ALONE = {
     "manifold-drift": {"drift_after": 50, "measured": 10, "label_after": 20},
     "label-swap": {"label_after": 10},
     "representational-drift": {"label_after": 30},
+    "lesions": {"label_after": 10, "n_noisy": 2, "n_tried": 1},
 }
 """What others have to be for one to be as small as it can."""
 

@@ -379,6 +379,11 @@ LEAST = {
     "representational-drift": {
         "n_points": 20, "n_tiling": 50, "label_after": 20, "other_sizes": [1e-3],
     },
+    "lesions": {
+        "n_points": 20, "later": 10, "n_test": 10, "n_noisy": 2, "n_tried": 1, "n_delayed": 1,
+        "label_after": 5, "shares": [0.5], "delays": [1], "taus": [25.0], "sizes": [0.1],
+        "delay_steps": 101,
+    },
 }  # fmt: skip
 """The smallest experiments there are."""
 
@@ -447,6 +452,12 @@ LEAST = {
             {}, {"size": 1}, {"size": 1e-300, "other_sizes": [1e-299]}, {"other_sizes": [1, 0.5]},
             {"moons_size": 1}, {"label_after": 31}, {"n_points": 21}, {"paper_mu": 1e300},
             {"gated_rate": 1}, {"tile_radius": 1e-3}, {"n_tiles": 1}, {"tiles": "recruit"},
+        )),
+        *(("lesions", changes) for changes in (
+            {}, {"noise": 1}, {"shares": [1e-300, 1 - 1e-16]}, {"delays": [100, 0]},
+            {"taus": [0.01]}, {"taus": [1.0]}, {"taus": [1e4]}, {"sizes": [0, 1e300]},
+            {"label_after": 10}, {"tile_radius": 1e-3}, {"tile_radius": 100}, {"n_tiles": 1},
+            {"mu": 0}, {"gain": 5}, {"tiles": "first"}, {"tau_h": "0.1 ms"},
         )),
     ],
 )  # fmt: skip
