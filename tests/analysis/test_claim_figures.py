@@ -301,10 +301,12 @@ def test_what_is_carried_and_what_is_overwritten(merged, rule, grid):
     ax = swap.plot_map(result, rule)
     right = 1 - own[f"{rule}_wrong"].sel(part=3).mean("repeat")
     np.testing.assert_allclose(cells(ax), right.transpose("share", grid))
-    # Between the two gains of the grid, in the place of the critical one.
-    low, high = result[grid].values
+    # Between the columns of the two gains beside it, in the place of the critical one.
     critical = 1.0 if rule == "gated" else float(own["critical"].mean())
-    assert ax.lines[-1].get_xdata()[0] == pytest.approx((critical - low) / (high - low))
+    gains = sorted(result[grid].values)
+    column = next(k for k in range(len(gains) - 1) if gains[k] <= critical <= gains[k + 1])
+    share = (critical - gains[column]) / (gains[column + 1] - gains[column])
+    assert ax.lines[-1].get_xdata()[0] == pytest.approx(column + share)
 
 
 def test_right_answers_on_digits_are_those_of_the_reported_repeats(merged):
