@@ -66,7 +66,7 @@ def test_a_stream_that_restarts_under_gain_control(learn):
         "excitatory": {"h": h, "b": state.b, "drive": state.W @ x, "a": a, "joins": 0}
         | {"recruited": [0, 4, -1], "h_rest": rest_h, "kappa": 0.5, "tau_h": 2e-3}
         | {"sqrt_alpha": math.sqrt(alpha), "eta": 0.1 if learn else 0.0},
-        "inhibitory": {"u": u, "u_rest": rest_u, "tau_u": 3e-3},
+        "inhibitory": {"u": u, "u_rest": rest_u, "u_start": u, "tau_u": 3e-3},
         "gain_control": {"size": size, "gain": 1 / size, "scale": math.sqrt(size), "covered": 1}
         | {"ratio": math.sqrt(size / 0.25), "last": size, "smallest": circuit.floor}
         | {"controlled": 1, "constant_gain": 0, "recruiting": int(learn)}
