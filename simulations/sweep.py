@@ -160,7 +160,7 @@ def run_experiment(
     """Run an experiment's repeats, merge them into one file, and check its claims."""
     target, kind = out / f"{config.experiment}.nc", f"merged {config.experiment}"
     if scheduler is None:  # elsewhere there may be what is not here
-        missing = [s for s in seeds if not job_path(out, config.experiment, s).exists()]
+        missing = [s for s in seeds if not os.path.lexists(job_path(out, config.experiment, s))]
         get_experiment(config.experiment).check(config, missing)
     files.require_folder(out / config.experiment)
     files.clear_partial(out / config.experiment)

@@ -169,7 +169,7 @@ def folder(here):
     circuit = trained("c.nc")
     results.save(circuit.run(POINTS), here / "run.nc")
     (here / "cut.nc").write_bytes((here / "c.nc").read_bytes()[:-300])
-    results.save(results.load(here / "c.nc").assign_attrs(format_version=2), here / "future.nc")
+    results.save(results.load(here / "c.nc").assign_attrs(format_version=3), here / "future.nc")
     trained("names.nc", label_mapping="[1, 2]")
     write(here / "new.csv", ["x", "y"], *NEW.T)
     write(here / "three.csv", ["x", "y", "z"], *NEW.T, NEW[:, 0])
@@ -190,7 +190,7 @@ def folder(here):
         (("folder", "--data", "new.csv"), "folder is not a result"),
         (("run.nc", "--data", "new.csv"), "run.nc holds the result of a run"),
         (("cut.nc", "--data", "new.csv"), "cut.nc is not a result"),
-        (("future.nc", "--data", "new.csv"), "future.nc is of format 2"),
+        (("future.nc", "--data", "new.csv"), "future.nc is of format 3"),
         (("names.nc", "--data", "new.csv"), "does not say what its labels are called"),
         (("c.nc", "--data", "nowhere.csv"), "there is no file nowhere.csv"),
         (("c.nc", "--data", "c.nc"), "c.nc: there is no array named 'points'"),

@@ -510,7 +510,7 @@ def test_what_cannot_be_run_is_refused_before_anything_is_written(tmp_path, monk
     sweep.run_experiment(config(), [1, 2], out)  # what is there needs nothing any more
     assert asked == [(config(), [2, 3]), (config(), [1, 2]), (config(), [])]
     # On a cluster there may be what is not here.
-    monkeypatch.setattr(sweep, "_on_cluster", lambda todo, address: map(sweep.run_job, todo))
+    monkeypatch.setattr(sweep, "_on_cluster", lambda todo, address, work: map(work, todo))
     sweep.run_experiment(config(), [3], out, scheduler="tcp://there")
     assert len(asked) == 3
     other = tmp_path / "again"

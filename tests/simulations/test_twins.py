@@ -202,7 +202,7 @@ def test_examples_with_spikes_are_understood(here, monkeypatch):
     for command in ("demo", "run", "compare"):
         [example] = [words for words in examples(command) if "--spiking" in words]
         done(*example)
-    (*_, first), (*_, second, seed), (_, _, points, _, third, _, _) = calls
+    (*_, first), (*_, second, seed, _), (_, _, points, _, third, _, _) = calls
     assert first == SpikingParameters(cells=4)
     assert (second, seed) == (SpikingParameters(), 0)
     assert (third, points) == (SpikingParameters(cells=4, presentation="500 ms"), 500)
