@@ -143,7 +143,7 @@ class Perturbed:
 
     def has_noise(self, on: str) -> bool:
         """Whether there is, at some time, noise on a variable."""
-        return any(noise.on == on for noise in self._of(Noise))
+        return bool(self.all) and any(noise.on == on for noise in self._of(Noise))
 
     @cached_property
     def cut_synapses(self) -> list[str]:
@@ -418,7 +418,9 @@ class Perturbed:
 
     def freezes(self, what: str, strengths: FloatArray) -> bool:
         """Whether the plasticity of something stands still."""
-        return any(strengths[i] > 0 and what in one.what for i, one in self._numbered(Freeze))
+        return bool(self.all) and any(
+            strengths[i] > 0 and what in one.what for i, one in self._numbered(Freeze)
+        )
 
 
 def _noise(name: str, which: list[int]) -> list[Code]:

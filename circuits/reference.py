@@ -134,7 +134,8 @@ class ReferenceCircuit(Circuit):
         net = state.w @ h
         if p.readout_rule == "gated":
             net = rules.pooled(net, h)
-        y = _run(self.model.answer(p), net, z + now.injected("y"), np.array(p.mu_per_readout))
+        driven = z + now.injected("y") if self.perturbations else z
+        y = _run(self.model.answer(p), net, driven, np.array(p.mu_per_readout))
         y = rules.clamped(y, z) if p.clamp_labels else y
         return np.clip(y + now.noise("y"), -1.0, 1.0) if self.perturbed.has_noise("y") else y
 
@@ -151,9 +152,10 @@ class ReferenceCircuit(Circuit):
                 state.W = _run(model.feedforward, state.W, h, x, eta)
             if not now.freezes("b"):
                 state.b = _run(model.bias, state.b, h, self.alpha, eta)
-        # What is drawn for the synapses of idle tiles is not used.
-        for name, there in (("w", state.in_use), ("W", state.in_use[:, None]), ("b", state.in_use)):
+        for name in ("w", "W", "b") if self.perturbations else ():
             if self.perturbed.has_noise(name):
+                # What is drawn for the synapses of idle tiles is not used.
+                there = state.in_use[:, None] if name == "W" else state.in_use
                 setattr(state, name, getattr(state, name) + there * now.noise(name))
         state.w = now.kept("classifier", model.masked("classifier", state.w))
         state.W = now.kept("feedforward", model.masked("feedforward", state.W))
@@ -167,7 +169,7 @@ class ReferenceCircuit(Circuit):
         if self.settling == "exact":
             direction = self._direction(state)
             begin = rules.start(a, self.floor, state.last_size, self.gain)
-            if begin.gain:
+            if self.perturbations and begin.gain:
                 a = a + state.in_use * now.injected("h") / begin.gain
             state.h, state.u, state.V = rules.fixed_point(a, direction, self.floor)
             state.last_size = begin.last
