@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from functools import partial
 from typing import Any
 
@@ -15,16 +16,22 @@ MOST_DIGITS = 400
 
 def parse_changes(items: list[str], option: str = "--set") -> dict[str, Any]:
     """``key=value`` pairs as given on the command line; values are JSON where they can be."""
-    changes: dict[str, Any] = {}
+    pairs = split_pairs(items, option, "key=value")
+    return {key: parse_value(key, text, option) for key, text in pairs.items()}
+
+
+def split_pairs(items: Iterable[str], option: str, form: str) -> dict[str, str]:
+    """What an option says of each name, NAME=TEXT, none of them twice."""
+    pairs: dict[str, str] = {}
     for item in items:
-        key, separator, text = item.partition("=")
-        key = key.strip()
-        if not separator or not key:
-            raise InputError(f"{option} takes key=value, got {shown(item)}")
-        if key in changes:
-            raise InputError(f"{option} {shown(key)} is given twice: leave one out")
-        changes[key] = parse_value(key, text, option)
-    return changes
+        name, separator, text = item.partition("=")
+        name = name.strip()
+        if not separator or not name:
+            raise InputError(f"{option} takes {form}, got {shown(item)}")
+        if name in pairs:
+            raise InputError(f"{option} {shown(name)} is given twice: leave one out")
+        pairs[name] = text
+    return pairs
 
 
 def parse_value(key: str, text: str, option: str) -> Any:

@@ -18,7 +18,7 @@ from tqdm import tqdm
 from circuits.errors import InputError, ParameterError, shown
 from circuits.parameters import seconds
 from circuits.perturbations import Perturbation, checked_perturbations
-from simulations.changes import parse_value
+from simulations.changes import parse_value, split_pairs
 from simulations.experiments.experiment import Config, Experiment
 
 MOST_RUNS = 100_000
@@ -85,13 +85,7 @@ def _is_number(value: Any) -> bool:
 def parse_over(items: Sequence[str]) -> dict[str, list[Any]]:
     """What ``--over`` says: lists of values, and ranges as they are typed."""
     over: dict[str, list[Any]] = {}
-    for item in items:
-        name, separator, text = item.partition("=")
-        name = name.strip()
-        if not separator or not name:
-            raise InputError(f"{OPTION} takes {FORMS}, got {shown(item)}")
-        if name in over:
-            raise InputError(f"{OPTION} {shown(name)} is given twice: leave one out")
+    for name, text in split_pairs(items, OPTION, FORMS).items():
         is_range = ":" in text and not text.lstrip().startswith(("[", '"'))
         over[name] = _range(name, text) if is_range else _listed(name, text)
     return over
