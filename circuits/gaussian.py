@@ -1,9 +1,9 @@
 """Gaussian numbers that are a function of where they are used.
 
 A generator with a state gives other numbers to every engine, which asks in another order, and to a
-stream that is cut into pieces. Here a number follows from a seed and three counters alone,
+stream that is cut into pieces. Here a number follows from a seed and four counters alone,
 
-    key = mix(mix(mix(mix(seed) + presentation) + step) + cell),    mix: SplitMix64,
+    key = mix(mix(mix(mix(mix(seed) + variable) + presentation) + step) + cell),    mix: SplitMix64,
 
 and two uniform numbers from the key give a Gaussian one (Box and Muller). The same text in NumPy,
 C++ and Cython gives the same numbers, but for the last bits of logarithm and cosine.
@@ -21,16 +21,20 @@ from circuits.lift import FloatArray
 _GOLDEN, _FIRST, _SECOND = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
 
 NAME = "gaussian"
-"""What the function is called in Brian2 text: gaussian(seed, presentation, step, cell)."""
+"""What the function below is called in Brian2 text."""
 
 
 def gaussian(
-    seed: ArrayLike, presentation: ArrayLike, step: ArrayLike, cell: ArrayLike
+    seed: ArrayLike,
+    variable: ArrayLike,
+    presentation: ArrayLike,
+    step: ArrayLike,
+    cell: ArrayLike,
 ) -> FloatArray:
     """Independent numbers of mean 0 and variance 1 for whole numbers from 0, broadcast together."""
     key = np.zeros((), np.uint64)
     with np.errstate(over="ignore"):  # modulo 2^64 is meant
-        for value in (seed, presentation, step, cell):
+        for value in (seed, variable, presentation, step, cell):
             key = _mix(key + np.asarray(value).astype(np.int64).astype(np.uint64))
         first, second = _uniform(key), _uniform(_mix(key))
     found: FloatArray = np.sqrt(-2 * np.log(first)) * np.cos(2 * np.pi * second)
@@ -57,10 +61,11 @@ static inline uint64_t _gaussian_mix(uint64_t key)
     key = (key ^ (key >> 27))*{_SECOND:#x}ULL;
     return key ^ (key >> 31);
 }}
-static inline double gaussian(const int64_t seed, const int64_t presentation, const int64_t step,
-                              const int64_t cell)
+static inline double gaussian(const int64_t seed, const int64_t variable,
+                              const int64_t presentation, const int64_t step, const int64_t cell)
 {{
     uint64_t key = _gaussian_mix((uint64_t)seed);
+    key = _gaussian_mix(key + (uint64_t)variable);
     key = _gaussian_mix(key + (uint64_t)presentation);
     key = _gaussian_mix(key + (uint64_t)step);
     key = _gaussian_mix(key + (uint64_t)cell);
@@ -80,8 +85,10 @@ cdef inline uint64_t _gaussian_mix(uint64_t key) noexcept nogil:
     key = (key ^ (key >> 27))*<uint64_t>{_SECOND:#x}ULL
     return key ^ (key >> 31)
 
-cdef double gaussian(int64_t seed, int64_t presentation, int64_t step, int64_t cell):
+cdef double gaussian(int64_t seed, int64_t variable, int64_t presentation, int64_t step,
+                     int64_t cell):
     cdef uint64_t key = _gaussian_mix(<uint64_t>seed)
+    key = _gaussian_mix(key + <uint64_t>variable)
     key = _gaussian_mix(key + <uint64_t>presentation)
     key = _gaussian_mix(key + <uint64_t>step)
     key = _gaussian_mix(key + <uint64_t>cell)
@@ -97,9 +104,9 @@ def brian2_function() -> Any:
 
     function = Function(
         gaussian,
-        arg_units=[1, 1, 1, 1],
+        arg_units=[1] * 5,
         return_unit=1,
-        arg_types=["integer"] * 4,
+        arg_types=["integer"] * 5,
         return_type="float",
         stateless=True,
     )

@@ -16,7 +16,7 @@ from __future__ import annotations
 import difflib
 import json
 from collections.abc import Iterable
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -171,16 +171,22 @@ class Current(Timed):
         return np.where(given, amounts, 0.0) * self.active(presentations)
 
 
+NoisyVariable = Literal["h", "u", "y", "V", "W", "b", "w"]
+NOISY: tuple[str, ...] = get_args(NoisyVariable)
+"""What there can be noise on; the place of each is part of what its numbers follow from."""
+
+
 class Noise(Timed):
-    """Gaussian noise on rates or synapses, independent of one another.
+    """Gaussian noise on rates or synapses, independent from cell to cell and variable to variable.
 
     h, u and V: white noise, ``size`` sqrt(dt/tau) n at every step, in the units of `Current`, after
     which they are cut at zero; y: ``size`` n, once per presentation; W, b and w: ``size`` n after
-    every presentation they learn from, of tiles in use. The numbers n follow from seed,
-    presentation, step and cell (`circuits.gaussian`).
+    every presentation they learn from, of tiles in use. The numbers n follow from seed, variable,
+    presentation, step and cell (`circuits.gaussian`): twice the same variable and seed are twice
+    the same numbers.
     """
 
-    on: Literal["h", "u", "y", "V", "W", "b", "w"]
+    on: NoisyVariable
     size: Number = Field(ge=0, allow_inf_nan=False)
     seed: Seed = 0
 

@@ -23,6 +23,7 @@ from circuits.lift import FloatArray
 from circuits.model import SYNAPSES, CircuitModel
 from circuits.parameters import format_seconds
 from circuits.perturbations import (
+    NOISY,
     Current,
     Delay,
     Freeze,
@@ -377,7 +378,8 @@ class Perturbed:
         ]
         if injected:
             text = word_substitute(text, {"z": f"(z + {' + '.join(injected)})"})
-        drawn = _drawn([i for i, one in self._numbered(Noise) if one.on == "y"], "", "0", "i")
+        noisy = [i for i, one in self._numbered(Noise) if one.on == "y"]
+        drawn = _drawn("y", noisy, "", "0", "i")
         noise = f"y = clip(y + {drawn}, -1, 1)" if self.has_noise("y") else ""
         return "\n".join(filter(None, [text, clamp, noise]))
 
@@ -413,7 +415,8 @@ class Perturbed:
         for i, one in self._numbered(Noise):
             if one.on == on:
                 cells = np.arange(np.prod(shape)).reshape(shape)
-                found = found + strengths[i] * gaussian(one.seed, presentation, step, cells)
+                drawn = gaussian(one.seed, NOISY.index(on), presentation, step, cells)
+                found = found + strengths[i] * drawn
         return found
 
     def freezes(self, what: str, strengths: FloatArray) -> bool:
@@ -428,7 +431,7 @@ def _noise(name: str, which: list[int]) -> list[Code]:
     home = HOMES[name]
     at = _SIDE.get(home, "")
     step = f"perturbed_step{at}" if name in "huV" else "0"
-    drawn = _drawn(which, at, step, "i_post*N_pre + i_pre" if at else "i")
+    drawn = _drawn(name, which, at, step, "i_post*N_pre + i_pre" if at else "i")
     if name == "y":
         return []  # with the answer, which may be asked for at every step
     if name == "h":
@@ -442,13 +445,10 @@ def _noise(name: str, which: list[int]) -> list[Code]:
     return [Code(home, AFTER_LEARNING, f"{name} += in_use{at}*({drawn})")]
 
 
-def _drawn(which: list[int], at: str, step: str, cell: str) -> str:
-    """The sum of what perturbations draw, as it is looked up from an object."""
-    number = f"perturbed_number{at}"
-    return " + ".join(
-        f"perturbed_{i}{at}*gaussian(perturbed_seed_{i}{at}, {number}, {step}, {cell})"
-        for i in which
-    )
+def _drawn(name: str, which: list[int], at: str, step: str, cell: str) -> str:
+    """The sum of what perturbations draw for a variable, as it is looked up from an object."""
+    where = f"{NOISY.index(name)}, perturbed_number{at}, {step}, {cell}"
+    return " + ".join(f"perturbed_{i}{at}*gaussian(perturbed_seed_{i}{at}, {where})" for i in which)
 
 
 def _injecting(i: int, current: Current) -> list[Code]:

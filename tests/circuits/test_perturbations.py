@@ -27,7 +27,7 @@ from circuits.errors import InputError, ParameterError
 from circuits.gaussian import gaussian
 from circuits.keeping import load_circuit
 from circuits.making import make_circuit
-from circuits.perturbations import KINDS, kind_of, parse_perturbation, perturbation_from
+from circuits.perturbations import KINDS, NOISY, kind_of, parse_perturbation, perturbation_from
 from circuits.spiking.parameters import SpikingParameters
 from circuits.state import GONE
 from tests.conftest import differences
@@ -256,7 +256,7 @@ def test_noise_on_synapses_is_what_is_drawn():
     steps = np.diff(run["W_snapshots"].values, axis=0)  # after presentations 1, 2, ...
     cells = np.arange(steps[0].size).reshape(steps[0].shape)
     for t in range(1, 30):
-        drawn = 0.01 * gaussian(5, t, 0, cells) if 10 <= t < 20 else 0 * cells
+        drawn = 0.01 * gaussian(5, NOISY.index("W"), t, 0, cells) if 10 <= t < 20 else 0 * cells
         assert np.abs(steps[t - 1] - drawn).max() <= 1e-15
 
 
@@ -338,19 +338,45 @@ def test_a_prediction_finds_the_circuit_as_the_next_presentation_would():
 
 
 def test_gaussian_numbers_are_gaussian_and_independent():
-    drawn = gaussian(0, np.arange(100)[:, None, None], np.arange(80)[:, None], np.arange(40))
+    counters = np.arange(100)[:, None, None], np.arange(80)[:, None], np.arange(40)
+    drawn = gaussian(0, 0, *counters)
     # 320,000 numbers; the p-value is what it is, for ever.
     assert stats.kstest(drawn.ravel(), "norm").pvalue > 0.01
     for axis in range(3):
         a, b = np.delete(drawn, 0, axis), np.delete(drawn, -1, axis)
         # Neighbours' correlation has a standard error of 1/sqrt(320,000) = 0.0018.
         assert abs(np.corrcoef(a.ravel(), b.ravel())[0, 1]) < 0.006
-    other = gaussian(1, np.arange(100)[:, None, None], np.arange(80)[:, None], np.arange(40))
-    assert abs(np.corrcoef(drawn.ravel(), other.ravel())[0, 1]) < 0.006
+    for other in (gaussian(1, 0, *counters), gaussian(0, 1, *counters)):
+        assert abs(np.corrcoef(drawn.ravel(), other.ravel())[0, 1]) < 0.006
+
+
+@pytest.mark.parametrize("seed", [0, 12])
+def test_noise_on_one_variable_is_not_that_on_another(seed):
+    """Whoever gives noise to several with the same seed, or with none, means independent noise."""
+    p = SMALL.replace(n_interneurons=12, n_readouts=12)
+    circuit = ReferenceCircuit(
+        p, LIFT, perturbations=[Noise(on=on, size=1.0, seed=seed) for on in NOISY]
+    )
+    times = np.arange(200)
+    strengths = circuit.perturbed.strengths(times, True)
+    drawn = np.array(
+        [
+            # The first twelve of each, at steps 1 and 2 or, as it is of weights and y, at none.
+            [
+                np.ravel(circuit.perturbed.noise(on, row, t, step * (on in "huV")))[:12]
+                for t, row in zip(times, strengths, strict=True)
+                for step in (1, 2)
+            ]
+            for on in NOISY
+        ]
+    )
+    found = np.corrcoef(drawn.reshape(len(NOISY), -1)) - np.eye(len(NOISY))
+    # 2400 numbers each, at least: a standard error of 0.02, and 21 pairs.
+    assert np.abs(found).max() < 0.08
 
 
 def test_gaussian_numbers_follow_splitmix():
-    """The key of (0, 0, 0, 0) by hand, in Python's whole numbers."""
+    """The key of zeros by hand, in Python's whole numbers."""
 
     def mix(key):
         key = (key + 0x9E3779B97F4A7C15) % 2**64
@@ -359,7 +385,7 @@ def test_gaussian_numbers_follow_splitmix():
         return key ^ (key >> 31)
 
     assert mix(0) == 0xE220A8397B1DCDAF  # the first number of SplitMix64 from 0, as published
-    for counters in ((0, 0, 0, 0), (3, 141, 59, 26), (2**31 - 1, 10**9, 10**6, 10**7)):
+    for counters in ((0,) * 5, (3, 1, 41, 59, 26), (2**31 - 1, 6, 10**9, 10**6, 10**7)):
         key = 0
         for counter in counters:
             key = mix((key + counter) % 2**64)
