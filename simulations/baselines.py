@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import LinAlgError, cholesky, solve_triangular
 from scipy.special import expit
 
@@ -265,15 +265,31 @@ def nearest_chain(points: ArrayLike, labels: ArrayLike, window: int) -> FloatArr
     is what it had before its label came. Points without an answer (0) are no neighbours.
     """
     array, z, window = *_as_stream(points, labels), as_count(window, "window", least=1)
+    nearest = _nearest_before(array, window)
     given, found = np.zeros(len(array)), np.zeros(len(array))
     for t in range(len(array)):
-        recent = slice(max(t - window, 0), t)
-        known = given[recent]
-        if known.any():
-            apart = ((array[recent] - array[t]) ** 2).sum(axis=1)
-            found[t] = known[np.where(known != 0, apart, np.inf).argmin()]
+        found[t] = given[nearest[t]]
+        if not found[t]:  # the nearest has no answer: look for one that has
+            recent = slice(max(t - window, 0), t)
+            known = given[recent]
+            if known.any():
+                apart = ((array[recent] - array[t]) ** 2).sum(axis=1)
+                found[t] = known[np.where(known != 0, apart, np.inf).argmin()]
         given[t] = z[t] or found[t]
     return found
+
+
+def _nearest_before(points: FloatArray, window: int) -> NDArray[np.intp]:
+    """The number of the nearest of the ``window`` points before each, the oldest of several; the
+    first, which has none before it, is given itself."""
+    when = np.arange(len(points))
+    nearest, least = when.copy(), np.full(len(points), np.inf)
+    for lag in range(1, min(window, len(points) - 1) + 1):
+        apart = ((points[:-lag] - points[lag:]) ** 2).sum(axis=1)
+        closer = apart <= least[lag:]
+        least[lag:][closer] = apart[closer]
+        nearest[lag:][closer] = when[:-lag][closer]
+    return nearest
 
 
 def window_propagation(

@@ -119,17 +119,16 @@ class Settings(base.Settings):
         return Stream(points, classes, first_of_each_class(classes, self.label_after))
 
     def turned(self, speed: float, seed: int) -> Stream:
-        """Moons that make half a turn at a speed, for the map."""
-        length = math.ceil(DRIFT_UNIT / (2 * speed))
-        points, classes = drifting_moons(
-            self.map_after + length,
-            self.noise,
-            np.random.default_rng([seed, len(STREAMS)]),
-            "rotate",
-            speed,
-            self.map_after,
+        """Moons that make half a turn at a speed, for the map. Up to where they begin to turn, all
+        streams of the map are the same."""
+        longest, length = (
+            self.map_after + math.ceil(DRIFT_UNIT / (2 * one))
+            for one in (min(speed, *self.map_speeds), speed)
         )
-        return Stream(points, classes, first_of_each_class(classes, self.label_after))
+        rng = np.random.default_rng([seed, len(STREAMS)])
+        points, classes = drifting_moons(longest, self.noise, rng, "rotate", speed, self.map_after)
+        labels = first_of_each_class(classes, self.label_after)
+        return Stream(points[:length], classes[:length], labels[:length])
 
 
 class Stream(NamedTuple):
@@ -390,16 +389,24 @@ def speed_map(config: base.Config[Settings], seed: int, runs: list[xr.Dataset]) 
         "shifted": {"n_tiles": settings.map_tiles, "recycle": False},
     }
     found = np.zeros((len(TILES), len(settings.map_rates), len(settings.map_speeds)))
-    for k, speed in enumerate(settings.map_speeds):
-        stream = settings.turned(speed, seed)
-        last = -(-(len(stream.points) - settings.map_after) // 2)
-        for i, kind in enumerate(TILES):
-            for j, eta in enumerate(settings.map_rates):
-                circuit = circuit_for(config, "gated", **kinds[kind], learning_rate=eta)
-                runs.append(circuit.run(stream.points, stream.labels))
+    streams = [settings.turned(speed, seed) for speed in settings.map_speeds]
+    for i, kind in enumerate(TILES):
+        for j, eta in enumerate(settings.map_rates):
+            circuit = circuit_for(config, "gated", **kinds[kind], learning_rate=eta)
+            runs.append(circuit.run(*_part(streams[0], slice(settings.map_after))))
+            begun = circuit.state
+            for k, stream in enumerate(streams):
+                circuit.state = begun
+                runs.append(circuit.run(*_part(stream, slice(settings.map_after, None))))
+                last = -(-(len(stream.points) - settings.map_after) // 2)
                 y = runs[-1]["y"].to_numpy()[-last:, 0]
                 found[i, j, k] = correct(y, stream.classes[-last:]).mean()
     return found
+
+
+def _part(stream: Stream, which: slice) -> tuple[FloatArray, Classes]:
+    """Points and labels of a part of a stream."""
+    return stream.points[which], stream.labels[which]
 
 
 def travel() -> float:

@@ -421,6 +421,27 @@ def test_a_chain_of_neighbours_by_hand():
     assert nearest_chain(points, labels, 1).tolist() == [0, 0, -1, 1, 1, 1, 1]
 
 
+@pytest.mark.parametrize("window", [1, 3, 20, 500])
+@pytest.mark.parametrize("share", [0.05, 0.3])
+def test_a_chain_of_neighbours_is_that_of_a_loop(window, share):
+    """On a grid, where many are equally near: the oldest of them that has an answer counts."""
+    rng = np.random.default_rng([window, int(100 * share)])
+    points = rng.integers(0, 6, (300, 2)).astype(float)
+    labels = rng.choice([-1, 0, 1], 300, p=[share / 2, 1 - share, share / 2])
+    given: list[int] = []
+    expected = []
+    for t, point in enumerate(points):
+        near = [
+            (np.linalg.norm(point - points[s]), s)
+            for s in range(max(t - window, 0), t)
+            if given[s] != 0
+        ]
+        expected.append(given[min(near)[1]] if near else 0)
+        given.append(int(labels[t]) or expected[-1])
+    assert nearest_chain(points, labels, window).tolist() == expected
+    assert {*expected} == {-1, 0, 1}
+
+
 def test_a_label_is_the_answer_of_its_point_whatever_the_chain_says():
     points, labels = np.zeros((4, 2)), np.array([1, -1, 0, 0])
     assert nearest_chain(points, labels, 1).tolist() == [0, 1, -1, -1]

@@ -66,6 +66,15 @@ def test_the_map_is_of_moons_that_make_half_a_turn(settings):
     assert (stream.points == points).all()
     assert (stream.classes == classes).all()
     assert len(settings.turned(3000.0, 3).points) == 102
+    # All are of the points of the slowest, each moved at its own speed.
+    rng = np.random.default_rng([3, 5])
+    points, classes = drifting_moons(300, 0.05, rng, "rotate", 100.0, 100)
+    faster = settings.turned(100.0, 3)
+    assert (faster.points == points[:150]).all()
+    assert (faster.classes == classes[:150]).all()
+    assert (faster.points[:101] == stream.points[:101]).all()
+    assert (faster.labels == stream.labels[:150]).all()
+    assert np.count_nonzero(faster.labels) == 2
 
 
 @pytest.mark.parametrize("name", ["rotate", "fast"])
