@@ -13,7 +13,8 @@ Flags = NDArray[np.bool_]
 
 
 def recruited_of(run: xr.Dataset) -> NDArray[np.int64]:
-    """The presentation of the circuit's life that started each tile, -1 for one that is idle.
+    """The presentation of the circuit's life that started each tile, -1 for one that is idle
+    and -2 for one that a lesion has removed.
 
     A result that does not say so has all its tiles in use from the start.
     """
@@ -38,12 +39,13 @@ def are_recruited(run: xr.Dataset) -> bool:
 def in_use_at(run: xr.Dataset, number: int, b: ArrayLike | None = None) -> Flags:
     """Which tiles were in use during a presentation, counted in the circuit's life.
 
-    A tile that moves (``recycle``) was in use before it did: the result holds no more than when it
-    moved last, but a tile that is in use has a bias ``b`` at the time.
+    A tile that moves (``recycle``) was in use before it did, and so was one that a lesion removed:
+    the result holds no more than when it moved last, or that it is gone, but a tile that is in use
+    has a bias ``b`` at the time.
     """
     recruited = recruited_of(run)
     found: Flags = (recruited >= 0) & (recruited <= number)
-    return found if b is None else found | (recruited >= 0) & (np.asarray(b) > 0)
+    return found if b is None else found | (recruited != -1) & (np.asarray(b) > 0)
 
 
 def in_use_at_snapshots(run: xr.Dataset) -> Flags:

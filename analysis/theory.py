@@ -364,6 +364,12 @@ def _with_recruited(
     }
 
 
+def _changes_weights(perturbation: dict[str, Any]) -> bool:
+    """Whether W, b or w change otherwise than by learning."""
+    kind, on = perturbation["kind"], perturbation.get("on")
+    return kind in ("freeze", "lesion") or (kind == "noise" and on in ("W", "b", "w"))
+
+
 def _unlearned(
     run: xr.Dataset, presentation: int, late: dict[str, FloatArray]
 ) -> dict[str, FloatArray]:
@@ -371,7 +377,9 @@ def _unlearned(
     changes = values_of(run, "model_changes") if "model_changes" in run.attrs else {}
     if "learn" not in changes.get("each_presentation", ("learn",)):
         return late
-    if own := set(changes) & {"feedforward", "bias", "classifier"}:
+    own = set(changes) & {"feedforward", "bias", "classifier"}
+    own |= {one["kind"] for one in changes.get("perturbations", ()) if _changes_weights(one)}
+    if own:
         raise InputError(
             f"W and b before presentation {presentation} cannot be known: there is no snapshot "
             f"before it, and its learning ({sorted(own)[0]}) is not the paper's"

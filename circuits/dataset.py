@@ -65,7 +65,7 @@ NAMES = {
     "b": "bias",
     "w": "readout synapses",
     "V": "lateral synapses",
-    "recruited": "presentation that started a tile, -1 while it is idle",
+    "recruited": "presentation that started a tile, -1 while it is idle, -2 once it is removed",
     "points": "points that were presented",
     "labels": "label channel: -1, +1, or 0 when silent",
     "change": "relative change of h and u in the last step of a presentation",

@@ -20,8 +20,8 @@ from circuits.lift import FloatArray
 
 _GOLDEN, _FIRST, _SECOND = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
 
-NAME = "gaussian"
-"""What the function below is called in Brian2 text."""
+NAME = "noise_of"
+"""What `noise_of` is called in Brian2 text."""
 
 
 def gaussian(
@@ -39,6 +39,12 @@ def gaussian(
         first, second = _uniform(key), _uniform(_mix(key))
     found: FloatArray = np.sqrt(-2 * np.log(first)) * np.cos(2 * np.pi * second)
     return found
+
+
+def noise_of(size: ArrayLike, *where: ArrayLike) -> Any:
+    """``size`` times `gaussian`. Where it is zero nothing is drawn: noise that has not begun, or is
+    over, takes no time."""
+    return np.asarray(size) * gaussian(*where) if np.any(size) else 0.0
 
 
 def _mix(key: Any) -> Any:
@@ -61,9 +67,10 @@ static inline uint64_t _gaussian_mix(uint64_t key)
     key = (key ^ (key >> 27))*{_SECOND:#x}ULL;
     return key ^ (key >> 31);
 }}
-static inline double gaussian(const int64_t seed, const int64_t variable,
+static inline double noise_of(const double size, const int64_t seed, const int64_t variable,
                               const int64_t presentation, const int64_t step, const int64_t cell)
 {{
+    if (size == 0) return 0;
     uint64_t key = _gaussian_mix((uint64_t)seed);
     key = _gaussian_mix(key + (uint64_t)variable);
     key = _gaussian_mix(key + (uint64_t)presentation);
@@ -71,7 +78,7 @@ static inline double gaussian(const int64_t seed, const int64_t variable,
     key = _gaussian_mix(key + (uint64_t)cell);
     const double first = ((double)(key >> 11) + 0.5)*1.1102230246251565e-16;
     const double second = ((double)(_gaussian_mix(key) >> 11) + 0.5)*1.1102230246251565e-16;
-    return sqrt(-2*log(first))*cos(2*M_PI*second);
+    return size*sqrt(-2*log(first))*cos(2*M_PI*second);
 }}
 """
 
@@ -85,8 +92,10 @@ cdef inline uint64_t _gaussian_mix(uint64_t key) noexcept nogil:
     key = (key ^ (key >> 27))*<uint64_t>{_SECOND:#x}ULL
     return key ^ (key >> 31)
 
-cdef double gaussian(int64_t seed, int64_t variable, int64_t presentation, int64_t step,
-                     int64_t cell):
+cdef double noise_of(double size, int64_t seed, int64_t variable, int64_t presentation,
+                     int64_t step, int64_t cell):
+    if size == 0:
+        return 0
     cdef uint64_t key = _gaussian_mix(<uint64_t>seed)
     key = _gaussian_mix(key + <uint64_t>variable)
     key = _gaussian_mix(key + <uint64_t>presentation)
@@ -94,7 +103,7 @@ cdef double gaussian(int64_t seed, int64_t variable, int64_t presentation, int64
     key = _gaussian_mix(key + <uint64_t>cell)
     cdef double first = (<double>(key >> 11) + 0.5)*{2.0**-53!r}
     cdef double second = (<double>(_gaussian_mix(key) >> 11) + 0.5)*{2.0**-53!r}
-    return _sqrt(-2*_log(first))*_cos(2*M_PI*second)
+    return size*_sqrt(-2*_log(first))*_cos(2*M_PI*second)
 """
 
 
@@ -103,10 +112,10 @@ def brian2_function() -> Any:
     from brian2 import Function
 
     function = Function(
-        gaussian,
-        arg_units=[1] * 5,
+        noise_of,
+        arg_units=[1] * 6,
         return_unit=1,
-        arg_types=["integer"] * 5,
+        arg_types=["float"] + ["integer"] * 5,
         return_type="float",
         stateless=True,
     )

@@ -26,30 +26,33 @@ from circuits.errors import ParameterError, shown
 from circuits.lift import FloatArray
 from circuits.parameters import Duration, Number, Parameters
 
-MOST_SEEDS = 2**31 - 1
-"""Seeds are 32-bit integers to Brian2."""
+MOST = 2**31 - 1
+"""Presentations and seeds are 32-bit integers to Brian2."""
+
+
+def _plain(value: Any) -> Any:
+    """NumPy's arrays and numbers, and ranges, as Python's own."""
+    if isinstance(value, np.ndarray | np.generic):
+        return value.tolist()
+    several = isinstance(value, list | tuple | range)
+    return [_plain(one) for one in value] if several else value
 
 
 def _listed(value: Any) -> Any:
     """Several values for one or many."""
-    if isinstance(value, np.ndarray):
-        value = value.tolist()
-    return value if isinstance(value, list | tuple) else (value,)
+    value = _plain(value)
+    return value if isinstance(value, list) else (value,)
 
 
-def _plain_array(value: Any) -> Any:
-    return value.tolist() if isinstance(value, np.ndarray) else value
-
-
-Presentation = Annotated[int, Field(ge=0, strict=True)]
-Seed = Annotated[int, Field(ge=0, le=MOST_SEEDS, strict=True)]
-Share = Annotated[float, Field(gt=0, le=1, strict=True)]
+Presentation = Annotated[int, Field(ge=0, le=MOST, strict=True), BeforeValidator(_plain)]
+Seed = Annotated[int, Field(ge=0, le=MOST, strict=True), BeforeValidator(_plain)]
+Share = Annotated[float, Field(gt=0, le=1, strict=True), BeforeValidator(_plain)]
 Cells = Annotated[
     tuple[Annotated[int, Field(ge=0, strict=True)], ...],
     Field(min_length=1),
     BeforeValidator(_listed),
 ]
-ShareOrCells = Annotated[Share | Cells, BeforeValidator(_plain_array)]
+ShareOrCells = Annotated[Share | Cells, BeforeValidator(_plain)]
 Amounts = Annotated[
     tuple[Annotated[Number, Field(allow_inf_nan=False)], ...],
     Field(min_length=1),
@@ -61,15 +64,12 @@ class Perturbation(Parameters):
     """What all perturbations have in common."""
 
     def as_dict(self) -> dict[str, Any]:
-        """Its kind and its values, as results hold them; what was left out is left out."""
-        values = self.model_dump(by_alias=True, mode="json", exclude_defaults=True)
-        return {"kind": kind_of(self), **values}
+        """Its values as plain numbers and text; what was left out is left out."""
+        return self.model_dump(by_alias=True, mode="json", exclude_defaults=True)
 
-    def __repr__(self) -> str:
-        values = ", ".join(f"{k}={v!r}" for k, v in self.as_dict().items() if k != "kind")
-        return f"{type(self).__name__}({values})"
-
-    __str__ = __repr__
+    def described(self) -> dict[str, Any]:
+        """Its kind and its values, as results hold them."""
+        return {"kind": kind_of(self), **self.as_dict()}
 
 
 class Timed(Perturbation):
@@ -92,12 +92,16 @@ class Timed(Perturbation):
         return np.where((presentations >= self.at) & ~np.asarray(ended), 1.0, 0.0)
 
 
+LESIONED = ("tiles", "interneurons", "lateral", "feedforward", "classifier")
+"""What a lesion can be of."""
+
+
 class Lesion(Perturbation):
     """Cells or synapses that are gone for good.
 
     A tile that is gone does not fire, is not recruited, and has no synapses; an interneuron
-    likewise; a synapse that is cut has no weight. Each is a share of all there are, chosen at
-    random, or, of cells, their numbers.
+    likewise; a synapse that is cut has no weight. Each is a share of all that the circuit was made
+    with, chosen at random from those that earlier lesions have left, or, of cells, their numbers.
     """
 
     at: Presentation = 0
@@ -115,26 +119,32 @@ class Lesion(Perturbation):
 
     @model_validator(mode="after")
     def _check_something(self) -> Self:
-        named = ("tiles", "interneurons", "lateral", "feedforward", "classifier")
-        if all(getattr(self, name) is None for name in named):
-            raise ValueError(f"a lesion must say of what: give one of {', '.join(named)}")
+        if all(getattr(self, name) is None for name in LESIONED):
+            raise ValueError(f"a lesion must say of what: give one of {', '.join(LESIONED)}")
         return self
 
-    def chosen(self, name: str, count: int) -> NDArray[np.bool_]:
-        """Which of ``count`` are hit: a share, rounded to whole ones, or those of these numbers."""
-        value, found = getattr(self, name), np.zeros(count, bool)
-        if value is None:
-            return found
+    def require_hits(self, counts: dict[str, int]) -> None:
+        """Refuse what would hit nothing of a circuit that has so many."""
+        for name in LESIONED:
+            value, count = getattr(self, name), counts[name]
+            if isinstance(value, float) and round(value * count) == 0:
+                raise ParameterError(
+                    f"a lesion of {name}={value:g} hits none of {count}: give a larger share"
+                )
+            if isinstance(value, tuple) and max(value) >= count:
+                raise ParameterError(
+                    f"a lesion of {name} {shown(max(value))}: there are {count}, counted from 0"
+                )
+
+    def chosen(self, name: str, left: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Which are hit: a share of all, rounded to whole ones, from those that are ``left``, or
+        those of these numbers."""
+        value, found = getattr(self, name), np.zeros(len(left), bool)
         if isinstance(value, float):
-            kinds = ("tiles", "interneurons", "lateral", "feedforward", "classifier")
-            rng = np.random.default_rng([self.seed, kinds.index(name)])
-            found[rng.permutation(count)[: round(value * count)]] = True
-            return found
-        if max(value) >= count:
-            raise ParameterError(
-                f"a lesion of {name} {shown(max(value))}: there are {count}, counted from 0"
-            )
-        found[list(value)] = True
+            rng = np.random.default_rng([self.seed, LESIONED.index(name)])
+            found[rng.permutation(np.flatnonzero(left))[: round(value * len(left))]] = True
+        elif value is not None:
+            found[list(value)] = True
         return found
 
 
@@ -142,9 +152,10 @@ class Current(Timed):
     """Current into cells, in the units of their rates: tau_h dh/dt, tau_u du/dt, and mu w.h + z,
     of which y is the clipped value, are larger by it.
 
-    The unit of h is that of a settled response, |h| = 1. The unit of u is that of rest, which under
-    gain control is sqrt(|[a]_+|): so a current matters alike for strong and weak drives. Tiles that
-    are not in use, and a circuit that no point drives, get none.
+    The unit of h is that of a settled response, |h| = 1. The unit of u is sqrt(|[a]_+|) under gain
+    control, the size of u where it settles: so a current matters alike for strong and weak drives,
+    and a circuit that no point drives gets none. With a constant gain it is 1. Tiles that are not
+    in use get none.
     """
 
     into: Literal["h", "u", "y"]
@@ -180,10 +191,11 @@ class Noise(Timed):
     """Gaussian noise on rates or synapses, independent from cell to cell and variable to variable.
 
     h, u and V: white noise, ``size`` sqrt(dt/tau) n at every step, in the units of `Current`, after
-    which they are cut at zero; y: ``size`` n, once per presentation; W, b and w: ``size`` n after
-    every presentation they learn from, of tiles in use. The numbers n follow from seed, variable,
-    presentation, step and cell (`circuits.gaussian`): twice the same variable and seed are twice
-    the same numbers.
+    which they are cut at zero; y: ``size`` n, once per presentation, after which it is cut at -1
+    and 1 unless the model has a readout of its own; W, b and w: ``size`` n after every presentation
+    that the circuit learns from, of tiles in use, frozen or not. The numbers n follow from seed,
+    variable, presentation, step and cell (`circuits.gaussian`): twice the same variable and seed
+    are twice the same numbers.
     """
 
     on: NoisyVariable
@@ -260,7 +272,7 @@ def checked_perturbations(given: Any) -> tuple[Perturbation, ...]:
 
 
 def perturbation_from(values: Any) -> Perturbation:
-    """A perturbation from what `Perturbation.as_dict` made of it."""
+    """A perturbation from what `Perturbation.described` made of it."""
     if not isinstance(values, dict):
         raise ParameterError(f"a perturbation must have a kind and values, got {shown(values)}")
     kind = values.get("kind")

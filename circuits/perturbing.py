@@ -9,7 +9,6 @@ the state itself, between two presentations: a stream is cut there.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -18,11 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from circuits.errors import ParameterError, shown
-from circuits.gaussian import NAME, brian2_function, gaussian
+from circuits.gaussian import NAME, brian2_function, noise_of
 from circuits.lift import FloatArray
 from circuits.model import SYNAPSES, CircuitModel
 from circuits.parameters import format_seconds
 from circuits.perturbations import (
+    KINDS,
     NOISY,
     Current,
     Delay,
@@ -88,6 +88,8 @@ class Perturbed:
         # White noise moves a rate by size sqrt(dt/tau) n in a step, whatever the step.
         taus = {"h": p.tau_h_, "u": p.tau_u_, "V": p.tau_V_}
         self._scale = {name: float(np.sqrt(p.dt_ / tau)) for name, tau in taus.items()}
+        self.bounds_answer = circuit.model.readout is None
+        """Whether y is in [-1, 1], as that of the paper's readouts is."""
         self._known: dict[tuple[str, int], NDArray[np.bool_]] = {}
         """What was hit by the first so many lesions."""
         self._check(p.steps_per_presentation)
@@ -106,7 +108,12 @@ class Perturbed:
                     f"a current with {len(current.steps)} steps: a presentation has "
                     f"steps_per_presentation={n_steps}"
                 )
-        last = max((lesion.at for lesion in self._of(Lesion)), default=0)
+        for lesion in self._lesions:
+            lesion.require_hits(
+                {"tiles": self.sizes["h"], "interneurons": self.sizes["u"]}
+                | {name: int(np.prod(shape)) for name, shape in self.shapes.items()}
+            )
+        last = max((lesion.at for lesion in self._lesions), default=0)
         for name, cells in (("tiles", self.sizes["h"]), ("interneurons", self.sizes["u"])):
             if self.gone(name, last).sum() == cells:
                 raise ParameterError(
@@ -116,11 +123,29 @@ class Perturbed:
             if len(self._of(kind)) > 1:
                 raise ParameterError(f"{kind.__name__} is given twice: leave one out")
 
-    def _of(self, kind: type[Any]) -> list[Any]:
-        return [one for one in self.all if isinstance(one, kind)]
+    # The reference asks at every step, so what never changes is found once.
 
-    def _numbered(self, kind: type[Any]) -> Iterator[tuple[int, Any]]:
-        return ((i, one) for i, one in enumerate(self.timed) if isinstance(one, kind))
+    @cached_property
+    def _kinds(self) -> dict[type[Any], list[Any]]:
+        return {kind: [one for one in self.all if type(one) is kind] for kind in KINDS.values()}
+
+    @cached_property
+    def _places(self) -> dict[type[Any], list[tuple[int, Any]]]:
+        return {
+            kind: [(i, one) for i, one in enumerate(self.timed) if type(one) is kind]
+            for kind in KINDS.values()
+        }
+
+    @cached_property
+    def _lesions(self) -> list[Lesion]:
+        """As they come, one after the other."""
+        return sorted(self._of(Lesion), key=lambda lesion: lesion.at)
+
+    def _of(self, kind: type[Any]) -> list[Any]:
+        return self._kinds[kind]
+
+    def _numbered(self, kind: type[Any]) -> list[tuple[int, Any]]:
+        return self._places[kind]
 
     @cached_property
     def timed(self) -> list[Any]:
@@ -142,9 +167,10 @@ class Perturbed:
         """Whether rates are kept from settling."""
         return any(noise.on in self._scale for noise in self._of(Noise))
 
-    def has_noise(self, on: str) -> bool:
-        """Whether there is, at some time, noise on a variable."""
-        return bool(self.all) and any(noise.on == on for noise in self._of(Noise))
+    @cached_property
+    def noisy(self) -> frozenset[str]:
+        """Variables on which there is, at some time, noise."""
+        return frozenset(noise.on for noise in self._of(Noise))
 
     @cached_property
     def cut_synapses(self) -> list[str]:
@@ -164,7 +190,7 @@ class Perturbed:
 
     def as_list(self) -> list[dict[str, Any]]:
         """Plain values, as stored in results."""
-        return [one.as_dict() for one in self.all]
+        return [one.described() for one in self.all]
 
     def shape(self) -> list[Any]:
         """What shapes the program of a circuit: kinds and places, without amounts and times."""
@@ -191,7 +217,7 @@ class Perturbed:
 
     def events(self) -> list[int]:
         """Presentations before which a lesion changes the state."""
-        return sorted({lesion.at for lesion in self._of(Lesion)})
+        return sorted({lesion.at for lesion in self._lesions})
 
     def strengths(self, presentations: NDArray[np.int64], learn: bool) -> FloatArray:
         """(presentation, perturbation): how strong each is. Weights that do not learn, in a
@@ -217,13 +243,13 @@ class Perturbed:
         return ~self._hit(synapses, self.shapes[synapses], presentation)
 
     def _hit(self, name: str, shape: tuple[int, ...], presentation: int) -> NDArray[np.bool_]:
-        lesions = tuple(lesion for lesion in self._of(Lesion) if lesion.at <= presentation)
+        lesions = [lesion for lesion in self._lesions if lesion.at <= presentation]
         key = name, len(lesions)  # lesions only become more
         if key not in self._known:
-            found = np.zeros(shape, bool)
+            found = np.zeros(int(np.prod(shape)), bool)
             for lesion in lesions:
-                found |= lesion.chosen(name, found.size).reshape(shape)
-            self._known[key] = found
+                found |= lesion.chosen(name, ~found)
+            self._known[key] = found.reshape(shape)
         return self._known[key]
 
     def kept(self, synapses: str, weights: FloatArray, presentation: int) -> FloatArray:
@@ -234,7 +260,7 @@ class Perturbed:
 
     def lesion(self, state: CircuitState, presentation: int) -> None:
         """Take from a state what is gone at a presentation; what was taken before stays so."""
-        if not self._of(Lesion):
+        if not self._lesions:
             return
         tiles, cells = self.gone("tiles", presentation), self.gone("interneurons", presentation)
         # New arrays, because those in the state may have been handed out.
@@ -255,8 +281,8 @@ class Perturbed:
         self, V: FloatArray, before: FloatArray, presentation: int, strengths: FloatArray
     ) -> FloatArray:
         """V as a presentation starts, ``before`` being what the last one left: that is what stays
-        where V is frozen, if there was one."""
-        frozen = self.freezes("V", strengths) and before.any()
+        where V is frozen, unless this is the first of the circuit's life."""
+        frozen = self.freezes("V", strengths) and presentation > 0
         return self.kept("lateral", before if frozen else V, presentation)
 
     def gain_factors(self) -> FloatArray:
@@ -380,7 +406,8 @@ class Perturbed:
             text = word_substitute(text, {"z": f"(z + {' + '.join(injected)})"})
         noisy = [i for i, one in self._numbered(Noise) if one.on == "y"]
         drawn = _drawn("y", noisy, "", "0", "i")
-        noise = f"y = clip(y + {drawn}, -1, 1)" if self.has_noise("y") else ""
+        noise = ("y = clip(y + {}, -1, 1)" if self.bounds_answer else "y += {}").format(drawn)
+        noise = noise if noisy else ""
         return "\n".join(filter(None, [text, clamp, noise]))
 
     def namespace(self) -> dict[str, Any]:
@@ -415,15 +442,14 @@ class Perturbed:
         for i, one in self._numbered(Noise):
             if one.on == on:
                 cells = np.arange(np.prod(shape)).reshape(shape)
-                drawn = gaussian(one.seed, NOISY.index(on), presentation, step, cells)
-                found = found + strengths[i] * drawn
+                found = found + noise_of(
+                    strengths[i], one.seed, NOISY.index(on), presentation, step, cells
+                )
         return found
 
     def freezes(self, what: str, strengths: FloatArray) -> bool:
         """Whether the plasticity of something stands still."""
-        return bool(self.all) and any(
-            strengths[i] > 0 and what in one.what for i, one in self._numbered(Freeze)
-        )
+        return any(strengths[i] > 0 and what in one.what for i, one in self._numbered(Freeze))
 
 
 def _noise(name: str, which: list[int]) -> list[Code]:
@@ -448,7 +474,7 @@ def _noise(name: str, which: list[int]) -> list[Code]:
 def _drawn(name: str, which: list[int], at: str, step: str, cell: str) -> str:
     """The sum of what perturbations draw for a variable, as it is looked up from an object."""
     where = f"{NOISY.index(name)}, perturbed_number{at}, {step}, {cell}"
-    return " + ".join(f"perturbed_{i}{at}*gaussian(perturbed_seed_{i}{at}, {where})" for i in which)
+    return " + ".join(f"{NAME}(perturbed_{i}{at}, perturbed_seed_{i}{at}, {where})" for i in which)
 
 
 def _injecting(i: int, current: Current) -> list[Code]:

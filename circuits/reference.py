@@ -137,7 +137,10 @@ class ReferenceCircuit(Circuit):
         driven = z + now.injected("y") if self.perturbations else z
         y = _run(self.model.answer(p), net, driven, np.array(p.mu_per_readout))
         y = rules.clamped(y, z) if p.clamp_labels else y
-        return np.clip(y + now.noise("y"), -1.0, 1.0) if self.perturbed.has_noise("y") else y
+        if "y" in self.perturbed.noisy:
+            y = y + now.noise("y")
+            y = np.clip(y, -1.0, 1.0) if self.perturbed.bounds_answer else y
+        return y
 
     def _learn(self, state: CircuitState, x: FloatArray, y: FloatArray, now: Moment) -> None:
         """One presentation's learning, from the settled h: w, W and b together."""
@@ -153,7 +156,7 @@ class ReferenceCircuit(Circuit):
             if not now.freezes("b"):
                 state.b = _run(model.bias, state.b, h, self.alpha, eta)
         for name in ("w", "W", "b") if self.perturbations else ():
-            if self.perturbed.has_noise(name):
+            if name in self.perturbed.noisy:
                 # What is drawn for the synapses of idle tiles is not used.
                 there = state.in_use[:, None] if name == "W" else state.in_use
                 setattr(state, name, getattr(state, name) + there * now.noise(name))
@@ -239,7 +242,7 @@ class ReferenceCircuit(Circuit):
             if what == "lateral":
                 if not now.freezes("V"):
                     state.V = _run(model.lateral, state.V, state.u, state.h, gamma_V)
-                if self.perturbed.has_noise("V"):
+                if "V" in self.perturbed.noisy:
                     there = now.alive[:, None] & state.in_use
                     noise = there * now.begin.scale * now.noise("V")
                     state.V = np.maximum(state.V + noise, 0.0)
@@ -254,10 +257,10 @@ class ReferenceCircuit(Circuit):
                     excitation = excitation + now.alive * now.begin.scale * now.injected("u")
                 state.h = _run(model.excitatory, state.h, a, inhibition, gamma_h)
                 state.u = _run(model.inhibitory, state.u, excitation, gamma_u)
-                if self.perturbed.has_noise("h"):
+                if "h" in self.perturbed.noisy:
                     noise = now.begin.covered * state.in_use * now.noise("h")
                     state.h = np.maximum(state.h + noise, 0.0)
-                if self.perturbed.has_noise("u"):
+                if "u" in self.perturbed.noisy:
                     noise = now.alive * now.begin.scale * now.noise("u")
                     state.u = np.maximum(state.u + noise, 0.0)
 

@@ -85,8 +85,19 @@ def checked_state(circuit: Circuit, state: Any) -> CircuitState:
         arrays[name] = as_count(getattr(state, name), f"the state's {name}")
     arrays["recruited"] = _checked_recruited(state.recruited, circuit.parameters.n_tiles)
     arrays["last_size"] = as_number(state.last_size, "the state's last_size", above=0)
+    if (arrays["recruited"] == GONE).any() and not circuit.perturbed.takes_tiles:
+        raise InputError(
+            f"the state has {(arrays['recruited'] == GONE).sum()} tiles that a lesion has removed, "
+            "and this circuit has no such lesion: give it the same perturbations"
+        )
     if not isinstance(state.extra, dict):
         raise InputError(f"the state's extra must be a dictionary, got {shown(state.extra)}")
+    line = circuit.model.delay_line(circuit.parameters)
+    if any("_past_" in name and name not in line for name in state.extra):
+        raise InputError(
+            "the state has rates on their way through a longer delay than this circuit has: give "
+            "it the same delay"
+        )
     return dataclasses.replace(state, **arrays).copy()
 
 

@@ -136,6 +136,7 @@ def initial_values(
             for name, value in named.items()
         }
     set_own(values, {**state.extra, **values_set}, task)
+    values["inhibitory"]["u_rest"] = rest_u  # of those that are still there
     return values
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 from numpy.typing import ArrayLike
 
 from circuits.circuit import ManifoldCircuit
-from circuits.errors import ParameterError, shown_path
+from circuits.errors import ParameterError, shown, shown_path
 from circuits.lift import SphereLift
 from circuits.parameters import CircuitParameters
 from circuits.spiking.base import Spiking
@@ -88,6 +88,11 @@ class SpikingCircuit(Spiking, ManifoldCircuit):
             raise ParameterError(
                 f"{shown_path(path)} has a model of its own ({', '.join(kept.model.changes())}), "
                 "which a spiking circuit cannot run"
+            )
+        if kept.perturbations:
+            raise ParameterError(
+                f"{shown_path(path)} has perturbations such as {shown(kept.perturbations[0])}, "
+                "which act on rates and not on spiking cells"
             )
         circuit = cls(
             kept.parameters,

@@ -96,7 +96,7 @@ class Config(Generic[OwnSettings]):
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values, as stored in results."""
-        perturbations = [one.as_dict() for one in self.perturbations]
+        perturbations = [one.described() for one in self.perturbations]
         return {
             "experiment": self.experiment,
             "engine": self.engine,
@@ -159,7 +159,7 @@ class Experiment(ABC, Generic[OwnSettings]):
         config = Config(self.name, engine, self.parameters.replace(**changes), settings, done)
         if done:  # what does not fit is refused before anything runs
             # On a lift of any kind: an experiment's own may depend on its data.
-            lift = SphereLift(center=(0.0,), radius=10 * config.parameters.tile_radius)
+            lift = SphereLift(center=(0.0,) * 100, radius=10 * config.parameters.tile_radius)
             config.circuit(config.parameters, lift)
         return config
 

@@ -7,6 +7,7 @@ similarity of the outputs of any two inputs does not.
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Annotated, Any, ClassVar, NamedTuple, Self
 
@@ -19,6 +20,7 @@ from circuits import CircuitParameters, Freeze, Noise
 from circuits.base import Circuit
 from circuits.lift import FloatArray, SphereLift
 from circuits.selection import first_repeat
+from circuits.state import CircuitState
 from simulations.datasets import (
     MOONS_LIFT,
     RING_LIFT,
@@ -140,17 +142,16 @@ class RepresentationalDrift(base.Experiment[Settings]):
         runs: list[xr.Dataset] = []
         found: dict[str, list[Any]] = {}
         rng = np.random.default_rng([seed, len(STREAMS)])
+        report("ring")
+        begun = tiled(config, seed, "paper", RING_LIFT, ring_points(settings, seed), None, runs)
         for size in settings.sizes:
             report(f"ring, noise {size:g}")
-            drift = drifted(config, seed, {"W": size}, runs)
+            drift = drifted(config, seed, {"W": size}, begun, runs)
             for name, value in _measured(config, drift, rng).items():
                 found.setdefault(name, []).append(value)
         report("ring, noise on b")
-        bias = drifted(config, seed, {"b": settings.size}, runs)
-        moons = [
-            [_answered(config, seed, rule, name, report, runs) for name in STREAMS]
-            for rule in RULES
-        ]
+        bias = drifted(config, seed, {"b": settings.size}, begun, runs)
+        moons = [_answered(config, seed, rule, report, runs) for rule in RULES]
         return xr.Dataset(
             {name: (("size", *_DIMS.get(name, ())), value) for name, value in found.items()}
             | {
@@ -371,23 +372,48 @@ def circuit_for(
     )
 
 
+def tiled(
+    config: base.Config[Settings],
+    seed: int,
+    rule: str,
+    lift: SphereLift,
+    points: FloatArray,
+    labels: Classes | None,
+    runs: list[xr.Dataset],
+) -> CircuitState:
+    """A circuit as it is when the noise begins, which is the same for every noise; ``runs`` gets
+    what was run."""
+    cut = config.settings.n_tiling
+    circuit = circuit_for(config, seed, rule, lift, {})
+    runs.append(circuit.run(points[:cut], None if labels is None else labels[:cut]))
+    return circuit.state
+
+
 def drifted(
-    config: base.Config[Settings], seed: int, sizes: dict[str, float], runs: list[xr.Dataset]
+    config: base.Config[Settings],
+    seed: int,
+    sizes: dict[str, float],
+    begun: CircuitState,
+    runs: list[xr.Dataset],
 ) -> Drift:
     """A ring of tiles that drifts; ``runs`` gets what was run. Every noise has the same points."""
     settings = config.settings
-    points, _ = ring(settings.n_tiling + settings.n_points, np.random.default_rng([seed, 0]))
+    points = ring_points(settings, seed)[settings.n_tiling :]
     circuit = circuit_for(config, seed, "paper", RING_LIFT, sizes)
+    circuit.state = begun
     angles = ring_angles()
-    fields, start, weight = [], 0, 0.0
-    for moment in settings.moments:
-        end = settings.n_tiling + moment
+    fields = [circuit.respond(on_ring(angles))]
+    for start, end in itertools.pairwise(settings.moments):
         runs.append(circuit.run(points[start:end]))
         fields.append(circuit.respond(on_ring(angles)))
-        start = end
-        if moment == 0:
-            weight = float(np.linalg.norm(circuit.state.W[:, :2], axis=1).mean())
+    weight = float(np.linalg.norm(begun.W[:, :2], axis=1).mean())
     return Drift(np.array(fields), centers_of(np.array(fields)), weight)
+
+
+def ring_points(settings: Settings, seed: int) -> FloatArray:
+    """The stream on the ring."""
+    rng = np.random.default_rng([seed, 0])
+    return ring(settings.n_tiling + settings.n_points, rng)[0]
 
 
 def ring_angles() -> FloatArray:
@@ -493,29 +519,32 @@ def _answered(
     config: base.Config[Settings],
     seed: int,
     rule: str,
-    stream: str,
     report: base.Report,
     runs: list[xr.Dataset],
-) -> tuple[FloatArray, float]:
-    """Accuracy on the moons in every part of the stream with noise, and the mean correlation of
-    fields at its end with those at its beginning."""
-    report(f"moons, {rule}, {stream}")
+) -> list[tuple[FloatArray, float]]:
+    """For each of `STREAMS`, accuracy on the moons in every part of the stream with noise, and the
+    mean correlation of fields at its end with those at its beginning."""
     settings = config.settings
     points, classes, labels = moons(settings, seed)
-    sizes = {} if stream == "still" else {"W": settings.moons_size}
-    circuit = circuit_for(config, seed, rule, MOONS_LIFT, sizes, stream == "frozen")
+    report(f"moons, {rule}")
+    begun = tiled(config, seed, rule, MOONS_LIFT, points, labels, runs)
     test, _ = two_moons(GRID, 0.0, 0)
-    cut = settings.n_tiling
-    runs.append(circuit.run(points[:cut], labels[:cut]))
-    before = circuit.respond(test)
-    runs.append(circuit.run(points[cut:], labels[cut:]))
-    fields = own_correlations(np.stack([before, circuit.respond(test)]))
-    wrong = runs[-1]["y"].to_numpy()[:, 0], classes[cut:]
-    course = [
-        1 - base.error_rate(wrong[0][start:end], wrong[1][start:end])
-        for start, end in zip(settings.moments, settings.moments[1:], strict=False)
-    ]
-    return np.array(course), float(fields[1].mean())
+    cut, found = settings.n_tiling, []
+    for stream in STREAMS:
+        report(f"moons, {rule}, {stream}")
+        sizes = {} if stream == "still" else {"W": settings.moons_size}
+        circuit = circuit_for(config, seed, rule, MOONS_LIFT, sizes, stream == "frozen")
+        circuit.state = begun
+        before = circuit.respond(test)
+        runs.append(circuit.run(points[cut:], labels[cut:]))
+        fields = own_correlations(np.stack([before, circuit.respond(test)]))
+        y = runs[-1]["y"].to_numpy()[:, 0]
+        course = [
+            1 - base.error_rate(y[start:end], classes[cut:][start:end])
+            for start, end in itertools.pairwise(settings.moments)
+        ]
+        found.append((np.array(course), float(fields[1].mean())))
+    return found
 
 
 def moons(settings: Settings, seed: int) -> tuple[FloatArray, Classes, Classes]:
