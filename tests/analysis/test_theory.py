@@ -9,7 +9,18 @@ import numpy as np
 import pytest
 
 from analysis import agreement, studies, theory
-from circuits import CircuitModel, CircuitParameters, ReferenceCircuit, SphereLift, rules
+from analysis.recruiting import in_use_at_snapshots, tiles_in_use
+from circuits import (
+    CircuitModel,
+    CircuitParameters,
+    Current,
+    Freeze,
+    Lesion,
+    Noise,
+    ReferenceCircuit,
+    SphereLift,
+    rules,
+)
 from circuits.errors import InputError
 from circuits.model import EACH_PRESENTATION
 from circuits.reference import Moment
@@ -258,6 +269,40 @@ def test_learning_that_is_not_the_papers_is_not_undone():
                 theory.weights_before(last, 19)
         else:
             assert (theory.weights_before(last, 19)["W"] == run["W"].values).all()
+
+
+@pytest.mark.parametrize(
+    ("done", "known"),
+    [
+        (Freeze(what="W"), False),
+        (Noise(on="b", size=1e-3), False),
+        (Lesion(tiles=(0,), at=10), False),
+        (Noise(on="y", size=1e-3), True),
+        (Current(into="h", amount=0.01), True),
+    ],
+    ids=str,
+)
+def test_weights_that_change_otherwise_are_not_unlearned(done, known):
+    circuit = ReferenceCircuit(CircuitParameters(**BASE), LIFT, perturbations=[done])
+    run = circuit.run(moons(20, after=5)[0], snapshot_every=1)
+    last = run.isel(snapshot=[19])
+    if known:
+        expected = run["W_snapshots"].values[18]
+        # Rounding, over 1 - eta.
+        assert np.abs(theory.weights_before(last, 19)["W"] - expected).max() < 1e-15
+    else:
+        with pytest.raises(InputError, match="is not the paper's"):
+            theory.weights_before(last, 19)
+
+
+def test_a_tile_that_a_lesion_removes_was_in_use_before():
+    done = [Lesion(tiles=(0,), at=15)]
+    circuit = ReferenceCircuit(CircuitParameters(**BASE), LIFT, perturbations=done)
+    run = circuit.run(moons(20, after=5)[0], snapshot_every=1)
+    used = in_use_at_snapshots(run)[:, 0]
+    # The lesion comes before presentation 15, after which the sixteenth snapshot is taken.
+    assert used.tolist() == [True] * 15 + [False] * 5
+    assert 0 not in tiles_in_use(run)
 
 
 def test_what_is_not_stored_is_said(recorded):
