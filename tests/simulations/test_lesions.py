@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import itertools
+import warnings
 
 import numpy as np
 import pytest
 
+from analysis import theory
 from circuits import CircuitParameters, Delay, Freeze, Lesion, Noise, ReferenceCircuit
 from circuits.errors import ParameterError
 from simulations.datasets import MOONS_LIFT, first_of_each_class, two_moons
@@ -178,6 +180,54 @@ def test_growth_of_planted_modes(modes):
 def test_growth_needs_steps_between_rounding_and_large():
     assert np.isnan(damaging.growth_of(np.full((100, 2), 1e-15)))
     assert np.isnan(damaging.growth_of(np.full((100, 2), 1e-3)))
+    # Four in the last half are enough: there are as many equations as it takes, and some more.
+    modes = 1e-6 * 0.9 ** np.arange(7)[:, None] * [1, 2] + 1e-6 * 0.5 ** np.arange(7)[:, None]
+    assert damaging.growth_of(modes) == pytest.approx(0.9, abs=1e-9)
+    assert np.isnan(damaging.growth_of(modes[:6]))
+
+
+def test_circuits_that_need_not_settle_do_not_warn(data):
+    *_, others, _, whole, _ = data
+    circuit = ReferenceCircuit(P, MOONS_LIFT, perturbations=[Lesion(lateral=0.5)])
+    circuit.state = whole.state
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        damaging.quietly(circuit, others[:2])
+
+
+@pytest.mark.parametrize("on", ["h", "u", "V"])
+def test_the_linear_response_is_that_of_many_presentations(data, on):
+    """Of one point, again and again, each time with other noise."""
+    *_, others, known, whole, _ = data
+    learned = damaging.Learned(P, whole.state, others, known, None, None)
+    h = whole.respond(others)
+    point = int(np.argmax((h > 0).sum(axis=1)))
+    active = (h[[point]] > 0).sum(axis=1)
+    assert active[0] >= 3  # so that what is along and what is across h* can be told apart
+    response = damaging.noise_variance(
+        learned, others[[point]], active, int(whole.state.in_use.sum())
+    )[on]
+    size, tau = 0.01, {"h": P.tau_h_, "u": P.tau_u_, "V": P.tau_V_}[on]
+    circuit = ReferenceCircuit(P, MOONS_LIFT, perturbations=[Noise(on=on, size=size, seed=2)])
+    circuit.state = whole.state
+    found = circuit.respond(np.repeat(others[[point]], 1000, axis=0)) - h[point]
+    # A thousand sums of a few squares: a standard error of 3 to 5 %; one active tile more or less
+    # makes a difference of a quarter or more, where it makes one.
+    assert (found**2).sum(axis=1).mean() == pytest.approx(
+        size**2 * P.dt_ / tau * response, rel=0.12
+    )
+
+
+def test_the_delay_that_settles_in_time_is_where_the_factor_says_so(run):
+    in_time = 1e-6 ** (1 / 150)
+    for tau, limit in zip((12.5, 25.0), run["settling_delay"].values, strict=True):
+        gamma = theory.step_sizes(P.replace(tau_u=f"{tau} ms"), None, 1.0)
+        low, high = (
+            theory.delayed_factor(gamma, 1.0, int(d)) for d in (np.floor(limit), np.ceil(limit))
+        )
+        assert low <= in_time <= high
+    assert run["left"].values.tolist() == [1, 2, 3, 4]
+    assert run["interneurons"].values.tolist() == list(range(1, 9))
 
 
 def test_limits_are_the_last_delay_before_the_first_that_fails(registered):
@@ -279,6 +329,11 @@ def test_limits_have_to_be_within_a_step(registered):
         return verdict(registered, "up to the delay", 0.0, **values)
 
     assert holds(0.9, 1.1) is True
+    settled = np.array([[1.0, 0, 0], [1, 1, 0]])
+    merged = with_values(registered, 0.0, settled=settled, settling_delay=[0.9, 1.1])
+    # Limits 0 and 2 against the predictions 0.9 and 1.1, each with each.
+    control = claim_named(NAME, merged, "up to the delay").control
+    assert control == "predictions for another τ_u are off by up to 1.1 steps"
     assert holds(1.1, 2) is False
     assert holds(0, 3.1) is False
     assert holds(0, 0.9) is False
@@ -293,6 +348,13 @@ def test_the_linear_response_is_asked_of_weak_noise_alone(registered):
     assert holds(np.array([[0.9, 0.1], [1.1, 0.1], [1.0, 0.1]])) is True
     assert holds(np.array([[0.9, 1.0], [1.2, 1.0], [1.0, 1.0]])) is False
     assert holds(np.array([[0.8, 1.0], [1.0, 1.0], [1.0, 1.0]])) is False
+    # Noise of a tenth is weak, and none at all says nothing.
+    predicted = np.array([[0.0, 3.0], [0.0, 3.0], [0.0, 3.0]])
+    merged = registered.assign_coords(size=[0.0, 0.1])
+    merged = with_values(merged, 0.0, predicted_noise_error=predicted)
+    for ratio, expected in ((1.3, False), (1.0, True)):
+        found = with_values(merged, 1e-3, noise_error=predicted * ratio)
+        assert claim_named(NAME, found, "noise moves h").holds is expected
 
 
 def test_moons_have_to_be_told_apart_in_weak_noise_alone(registered):
