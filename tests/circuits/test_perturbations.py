@@ -43,8 +43,9 @@ pytestmark = [
 ]
 
 LIFT = SphereLift(center=(0.0, 0.0), radius=4.0)
+STEPS = 30
 SMALL = CircuitParameters(
-    n_tiles=12, n_interneurons=3, tile_radius=0.6, learning_rate=0.05, steps_per_presentation=60
+    n_tiles=12, n_interneurons=3, tile_radius=0.6, learning_rate=0.05, steps_per_presentation=STEPS
 )
 RECORD = ("h", "u", "V", "y")
 
@@ -67,7 +68,7 @@ CASES = {
         Current(into="u", amount=0.05, until=50),
         Current(into="y", amount=0.3, at=10, until=30),
     ],
-    "another at every step": [Current(into="h", amount=0.1, steps=np.sin(np.arange(60)))],
+    "another at every step": [Current(into="h", amount=0.1, steps=np.sin(np.arange(STEPS)))],
     "noise on rates": [Noise(on="h", size=0.05, seed=3), Noise(on="u", size=0.05, at=5, until=50)],
     "noise on synapses": [
         *(Noise(on=name, size=0.05, seed=5) for name in ("V", "b", "w", "y")),
@@ -84,7 +85,7 @@ EVERYTHING = [
     *(Noise(on=name, size=0.01) for name in "huyVbw"),
     Noise(on="W", size=0.003),
     Noise(on="h", size=0.02, seed=9),
-    Current(into="h", amount=0.02, steps=np.linspace(0, 1, 60)),
+    Current(into="h", amount=0.02, steps=np.linspace(0, 1, STEPS)),
     Current(into="u", amount=(0.02, 0.03)),
     Current(into="y", amount=0.02, at=3),
     Freeze(what=("W", "b", "w", "tiles"), at=45, until=50),
@@ -102,7 +103,7 @@ def assert_agrees(parameters, perturbations, engine, tolerance=1e-10):
     run = circuit.run(points, labels, record=RECORD, snapshot_every=7)
     expected = reference.run(points, labels, record=RECORD, snapshot_every=7)
     found = differences(run.astype(float), expected.astype(float), list(expected.data_vars))
-    # As in test_agreement.py: rounding of a few hundred numbers of order one over 3600 steps.
+    # As in test_agreement.py: rounding of a few hundred numbers of order one over 1800 steps.
     assert max(found.values()) <= tolerance, found
     assert np.abs(circuit.predict(points) - reference.predict(points)).max() <= tolerance
     return expected
@@ -639,7 +640,7 @@ def test_what_makes_no_sense_is_refused(text, words):
         ([Lesion(tiles=1.0)], "none of the 12 tiles"),
         ([Lesion(interneurons=(0, 1)), Lesion(interneurons=(2,), at=9)], "none of the 3"),
         ([Current(into="u", amount=1, cells=(3,))], "cell 3 of u: there are 3"),
-        ([Current(into="h", amount=1, steps=(1, 2))], "2 steps: .*steps_per_presentation=60"),
+        ([Current(into="h", amount=1, steps=(1, 2))], "2 steps: .*steps_per_presentation=30"),
         ([Delay(time="1 ms"), Delay(time="2 ms")], "Delay is given twice"),
         ([UnequalGain(spread=0), UnequalGain(spread=0)], "UnequalGain is given twice"),
         (["lesion"], "a perturbation is one of Lesion"),
@@ -659,7 +660,7 @@ def test_what_does_not_fit_a_circuit_is_refused(done, words):
         Noise(on="h", size=0.1),
         Noise(on="V", size=0.1),
         Current(into="u", amount=0.1),
-        Current(into="h", amount=0.1, steps=(1.0,) * 60),
+        Current(into="h", amount=0.1, steps=(1.0,) * STEPS),
         Freeze(what="V"),
         Lesion(lateral=0.1),
         UnequalGain(spread=0.1),
@@ -755,4 +756,4 @@ def test_a_monitor_on_a_perturbed_network():
     circuit.network.add(StateMonitor(circuit.network["inhibitory"], "u", record=True, name="seen"))
     run = circuit.run(points, labels)
     assert np.abs(run["h"] - plain["h"]).max() <= 1e-10
-    assert circuit.network["seen"].u.shape[1] == 10 * 60
+    assert circuit.network["seen"].u.shape[1] == 10 * STEPS
