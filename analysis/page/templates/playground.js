@@ -47,9 +47,15 @@
     return 0;
   }
 
+  /** Whether there is nothing to present; it is said. */
+  function lacksPoints() {
+    if (!session.points.count) notice("There are no points yet: draw some on the plane.");
+    return !session.points.count;
+  }
+
   function play() {
     if (view.playing) return pause();
-    if (!session.points.count) return notice("There are no points yet: draw some on the plane.");
+    if (lacksPoints()) return;
     notice("");
     Object.assign(view, { playing: true, owed: 1, before: performance.now() });
     Object.assign(view.rate, { t: session.time, at: view.before, value: NaN });
@@ -88,7 +94,7 @@
   }
 
   function stepOnce() {
-    if (!session.points.count) return notice("There are no points yet: draw some on the plane.");
+    if (lacksPoints()) return;
     if (view.playing) pause();
     notice("");
     if (present(1, Infinity)) draw(true);
@@ -105,12 +111,20 @@
   function measure(milliseconds = 1000) {
     const other = makeSession({ ...session.settings }, session.drawn, new Map(session.labels));
     const begin = performance.now(), end = begin + milliseconds;
-    let now = begin;
+    let now = begin, count = 0; // not the session's time, which stands still where rates diverge
     while (now < end) {
-      for (let i = 0; i < 20; i++) other.next();
+      for (let i = 0; i < 20; i++, count++) other.next();
       now = performance.now();
     }
-    return other.time / (now - begin) * 1000;
+    return count / (now - begin) * 1000;
+  }
+
+  function showMeasured() {
+    element("measured").textContent = "";
+    if (lacksPoints()) return;
+    const { p } = session.circuit;
+    element("measured").textContent = `${Math.round(measure()).toLocaleString("en")} presentations per second ` +
+      `at ${p.m} tiles, ${p.k} interneurons and ${p.steps} steps each, in this browser.`;
   }
 
   // ---- Drawing ---------------------------------------------------------------------------------
@@ -558,11 +572,7 @@
   for (const [id, handler] of Object.entries({
     play, step: stepOnce, reset, copy: copyLink, clear, drift: toggleDrift,
     recycle: () => change("recycle", !session.settings.recycle),
-    measure: () => {
-      const { p } = session.circuit;
-      element("measured").textContent = `${Math.round(measure()).toLocaleString("en")} presentations per second ` +
-        `at ${p.m} tiles, ${p.k} interneurons and ${p.steps} steps each, in this browser.`;
-    },
+    measure: showMeasured,
   })) element(id).addEventListener("click", handler);
   for (const slider of data.sliders)
     element(slider.name).addEventListener("input", (event) => change(slider.name, valueAt(slider, Number(event.target.value))));
