@@ -359,12 +359,24 @@
     element("accuracy-name").textContent = own ? "Decided" : "Right answers";
     element("accuracy-about").textContent = scene.about;
     element("clear").textContent = own ? "Clear points" : "Clear labels";
+    hideLink();
+  }
+
+  /** Say something, or take back what was said. There is room for one message. */
+  function notice(text) {
+    if (text) hideLink();
+    element("notice").textContent = text;
+    element("notice-row").hidden = !text;
+  }
+
+  /** The link no longer says what there is. */
+  function hideLink() {
     element("link-row").hidden = true;
   }
 
-  function notice(text) {
-    element("notice").textContent = text;
-    element("notice").hidden = !text;
+  function closeMessages() {
+    notice("");
+    hideLink();
   }
 
   /** Change a setting; what gives the circuit another shape begins it anew. */
@@ -446,17 +458,17 @@
 
   async function copyLink() {
     history.replaceState(null, "", `#${session.fragment}`);
-    const link = element("link"), button = element("copy");
+    const link = element("link"), about = element("link-about");
+    notice("");
     element("link-row").hidden = false;
     link.value = location.href;
     try {
       await navigator.clipboard.writeText(link.value);
-      button.textContent = "Copied";
+      about.textContent = "Copied.";
     } catch {
       link.select(); // the browser does not let the page write to the clipboard
-      button.textContent = "Copy it below";
+      about.textContent = "Copy it here.";
     }
-    setTimeout(() => { button.textContent = "Copy link"; }, 1500);
   }
 
   // ---- The plane -------------------------------------------------------------------------------
@@ -489,7 +501,7 @@
     if (away * view.place.scale > NEAR) return notice("There is no point near: click closer to one to give it a label.");
     notice("");
     session.label(i, label);
-    element("link-row").hidden = true;
+    hideLink();
   }
 
   function lesionAt(place) {
@@ -517,7 +529,7 @@
     }
     view.stroke = to;
     notice(session.points.count >= scenes.MOST_POINTS ? `There is room for ${scenes.MOST_POINTS} points, and no more.` : "");
-    element("link-row").hidden = true;
+    hideLink();
   }
 
   function clear() {
@@ -525,6 +537,7 @@
     else {
       session.labels.clear();
       session.queue.length = 0;
+      hideLink();
       draw(true);
     }
   }
@@ -546,13 +559,13 @@
 
   const KEYS = {
     " ": play, ArrowRight: stepOnce, r: reset, l: () => chooseTool(tool() === "plus" ? "minus" : "plus"),
-    x: () => chooseTool("lesion"), p: () => chooseTool("draw"), d: toggleDrift, c: copyLink,
+    x: () => chooseTool("lesion"), p: () => chooseTool("draw"), d: toggleDrift, c: copyLink, Escape: closeMessages,
     "+": () => faster(1), "=": () => faster(1), "-": () => faster(-1), "−": () => faster(-1),
   };
 
   /** Whether a key means something to the control that has the keyboard. */
   function taken(target, key) {
-    if (target.matches("select, input[type=number], input[type=text]")) return true;
+    if (target.matches("select, input[type=number], input[type=text]")) return key !== "Escape";
     if (target.matches("input")) return key === " " || key.startsWith("Arrow");
     return key === " " && target.matches("button, a, summary");
   }
@@ -571,6 +584,7 @@
 
   for (const [id, handler] of Object.entries({
     play, step: stepOnce, reset, copy: copyLink, clear, drift: toggleDrift,
+    "close-notice": () => notice(""), "close-link": hideLink,
     recycle: () => change("recycle", !session.settings.recycle),
     measure: showMeasured,
   })) element(id).addEventListener("click", handler);

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.analysis.page.test_playground import session
+from tests.analysis.page.test_playground import press, session
 
 DIVERGING = "data=own&gain=100000&n_tiles=5&tile_radius=1&points=gAgAhAhAiAiA"
 
@@ -20,3 +20,88 @@ def test_speed_is_measured_whatever_is_learned(open_playground):
     assert page.evaluate("playground.measure(30)") > 100
     assert session(page, "time") == 0
     assert page.complaints == []
+
+
+# Messages
+
+
+def box(page, selector):
+    """Left, top, width and height of an element on the screen."""
+    return page.evaluate(
+        f"(() => {{ const b = document.querySelector('{selector}').getBoundingClientRect();"
+        " return [b.left, b.top, b.width, b.height]; })()"
+    )
+
+
+def see_plane(page):
+    """Scroll to the plane."""
+    page.evaluate(
+        "document.querySelector('#plane').scrollIntoView({block: 'center', behavior: 'instant'})"
+    )
+
+
+def mouse(page, kind, x, y):
+    page.send(
+        "Input.dispatchMouseEvent", type=f"mouse{kind}", x=x, y=y, button="left", buttons=1,
+        clickCount=1,
+    )  # fmt: skip
+
+
+def is_seen(page, selector):
+    """Whether an element is within the window."""
+    _, top, _, height = box(page, selector)
+    return height > 0 and top >= 0 and top + height <= page.evaluate("innerHeight")
+
+
+def test_what_is_said_is_seen_and_moves_nothing(open_playground):
+    page = open_playground("data=own", width=360, height=640)
+    for width in (360, 760, 1000, 1280, 1440):
+        page.resize(width, 640)
+        page.evaluate(f"location.hash = 'data=own&seed={width}'")
+        page.wait_until(f"playground.session.settings.seed === {width}")
+        see_plane(page)
+        before = box(page, "#plane")
+        page.evaluate("document.querySelector('#play').click()")
+        assert "no points yet" in page.text("#notice")
+        assert is_seen(page, "#notice")
+        page.evaluate("document.querySelector('#copy').click()")
+        page.wait_until("document.querySelector('#link-about').textContent")
+        assert is_seen(page, "#link")
+        assert not is_seen(page, "#notice")  # one at a time
+        # A stroke to the right has no point above or below it, though the message goes.
+        x, y = before[0] + before[2] * 0.3, before[1] + before[3] * 0.3
+        mouse(page, "Pressed", x, y)
+        for step in range(1, 9):
+            mouse(page, "Moved", x + 10 * step, y)
+        mouse(page, "Released", x + 80, y)
+        assert not is_seen(page, "#link")
+        heights = {round(at[1], 9) for at in session(page, "points.base")}
+        assert len(heights) == 1
+        assert box(page, "#plane") == before
+        page.evaluate("playground.session.label(0, -1)")
+        for count in (1, 20, 60):
+            page.evaluate(f"for (let t = 1; t < {count}; t++) playground.session.next(); 0")
+            page.evaluate("document.querySelector('#step').click()")
+            assert box(page, "#plane") == before
+    assert page.complaints == []
+
+
+def test_messages_can_be_closed_and_go_when_they_are_old(playground):
+    for close in ("document.querySelector('#close-link').click()", None):
+        playground.click("#copy")
+        playground.wait_until("document.querySelector('#link-about').textContent")
+        assert is_seen(playground, "#link")
+        if close:
+            playground.evaluate(close)
+        else:
+            playground.click("#clear")  # the link holds labels
+        assert not is_seen(playground, "#link")
+    for way in ("button", "key"):
+        playground.click("#plane", (3, 3))
+        assert "no point near" in playground.text("#notice")
+        if way == "button":
+            playground.click("#close-notice")
+        else:
+            press(playground, "Escape")
+        assert playground.text("#notice") == ""
+        assert not is_seen(playground, "#notice")
