@@ -21,7 +21,7 @@
   let trace = null; // of the presentation that is shown
   const view = {
     playing: false, owed: 0, before: 0, drawnAt: 0, plotsAt: 0, answerAt: 0, answerCost: 0, place: null,
-    cursor: null, stroke: null, answer: document.createElement("canvas"), rate: { t: 0, at: 0, value: NaN },
+    cursor: null, stroke: null, pen: null, answer: document.createElement("canvas"), rate: { t: 0, at: 0, value: NaN },
   };
 
   // ---- Time ------------------------------------------------------------------------------------
@@ -516,17 +516,19 @@
     circuit.lesion(best);
   }
 
-  /** Points along the way from where the stroke was. */
+  /**
+   * Points along the way from where the stroke was. Places are as they are seen; what is kept is where
+   * a point was before the data turned.
+   */
   function drawAt(place) {
-    const { low, high } = data.scenes.own;
-    const to = place.map((value, axis) => Math.min(Math.max(value, low[axis]), high[axis]));
-    const from = view.stroke, away = from ? Math.hypot(to[0] - from[0], to[1] - from[1]) : 0;
-    if (from && away < SPACING) return;
-    const count = from ? Math.floor(away / SPACING) : 1;
-    for (let i = 1; i <= count; i++) {
-      const part = i / count;
-      session.draw(...to.map((value, axis) => (from ? from[axis] + part * (value - from[axis]) : value)));
-    }
+    const { low, high, center } = session.scene, { angle } = session;
+    const base = (at) => scenes.turned(at, center, -angle).map((value, axis) => Math.min(Math.max(value, low[axis]), high[axis]));
+    const to = scenes.turned(base(place), center, angle), from = view.stroke ?? to;
+    const away = Math.hypot(to[0] - from[0], to[1] - from[1]);
+    if (view.stroke && away < SPACING) return;
+    const count = Math.max(Math.floor(away / SPACING), 1);
+    for (let i = 1; i <= count; i++)
+      session.draw(...base(from.map((value, axis) => value + i / count * (to[axis] - value))));
     view.stroke = to;
     notice(session.points.count >= scenes.MOST_POINTS ? `There is room for ${scenes.MOST_POINTS} points, and no more.` : "");
     hideLink();
@@ -602,16 +604,18 @@
     if (tool() !== "draw") act(placeOf(event));
   });
   element("plane").addEventListener("pointerdown", (event) => {
-    if (event.button || tool() !== "draw") return;
-    view.stroke = null;
-    view.cursor = null;
+    if (event.button || tool() !== "draw" || view.pen !== null) return; // a second finger draws nothing
+    Object.assign(view, { pen: event.pointerId, stroke: null, cursor: null });
     element("plane").setPointerCapture(event.pointerId);
     act(placeOf(event));
   });
   element("plane").addEventListener("pointermove", (event) => {
-    if (tool() === "draw" && view.stroke && event.buttons) act(placeOf(event));
+    if (tool() === "draw" && event.pointerId === view.pen && event.buttons) act(placeOf(event));
   });
-  for (const name of ["pointerup", "pointercancel"]) element("plane").addEventListener(name, () => { view.stroke = null; });
+  for (const name of ["pointerup", "pointercancel", "lostpointercapture"])
+    element("plane").addEventListener(name, (event) => {
+      if (event.pointerId === view.pen) Object.assign(view, { pen: null, stroke: null });
+    });
   for (const name of ["focus", "blur"]) element("plane").addEventListener(name, () => draw(true));
   window.addEventListener("hashchange", restore);
   new ResizeObserver(() => draw(true)).observe(document.querySelector("main"));

@@ -65,6 +65,14 @@ const scenes = (() => {
     },
   };
 
+  /** A place turned about a middle. */
+  function turned(place, middle, angle, out = [0, 0]) {
+    const cos = Math.cos(angle), sin = Math.sin(angle), x = place[0] - middle[0], y = place[1] - middle[1];
+    out[0] = middle[0] + cos * x - sin * y;
+    out[1] = middle[1] + sin * x + cos * y;
+    return out;
+  }
+
   /**
    * Points as the circuit gets them: base + noise * offset, the base turned about the middle. Points
    * of one's own have no class (0).
@@ -89,10 +97,8 @@ const scenes = (() => {
 
     /** Point i at a noise, turned by an angle. */
     at(i, noise, angle, out = [0, 0]) {
-      const cos = Math.cos(angle), sin = Math.sin(angle);
-      const x = this.base[i][0] - this.middle[0], y = this.base[i][1] - this.middle[1];
-      out[0] = this.middle[0] + cos * x - sin * y + noise * this.offset[i][0];
-      out[1] = this.middle[1] + sin * x + cos * y + noise * this.offset[i][1];
+      turned(this.base[i], this.middle, angle, out);
+      for (let axis = 0; axis < 2; axis++) out[axis] += noise * this.offset[i][axis];
       return out;
     }
 
@@ -209,5 +215,5 @@ const scenes = (() => {
     }
   }
 
-  return { MOST_POINTS, generator, Points, toFragment, fromFragment };
+  return { MOST_POINTS, generator, turned, Points, toFragment, fromFragment };
 })();

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from tests.analysis.page.test_playground import press, session
 
 DIVERGING = "data=own&gain=100000&n_tiles=5&tile_radius=1&points=gAgAhAhAiAiA"
@@ -105,3 +107,57 @@ def test_messages_can_be_closed_and_go_when_they_are_old(playground):
             press(playground, "Escape")
         assert playground.text("#notice") == ""
         assert not is_seen(playground, "#notice")
+
+
+# Drawing
+
+
+def test_points_are_drawn_where_the_pen_is_after_the_data_have_turned(open_playground):
+    page = open_playground("data=own&noise=0&drift=1&points=gAgAhAhAiAiA")
+    page.evaluate("for (let t = 0; t < 700; t++) playground.session.next(); 0")
+    page.click("#step")
+    page.click("#tool-draw")
+    see_plane(page)
+    left, top, width, height = box(page, "#plane")
+    path = [(0.4, 0.4), (0.5, 0.4), (0.6, 0.5)]
+    for kind, (x, y) in zip(
+        ("Pressed", "Moved", "Moved", "Released"), [*path, path[-1]], strict=True
+    ):
+        mouse(page, kind, left + x * width, top + y * height)
+    angle = session(page, "angle")
+    assert 0.8 < angle < 1
+    seen = page.evaluate(
+        "playground.session.points.base.slice(3).map((_, i) =>"
+        f" playground.place(playground.session.points.at(i + 3, 0, {angle})))"
+    )
+    assert len(seen) > 10
+    corners = [(x * width, y * height) for x, y in path]
+    for corner in corners:  # the pen is brought to whole pixels
+        assert min(math.dist(corner, at) for at in seen) < 1.5
+    assert max(y for _, y in seen) < corners[-1][1] + 1.5
+    assert min(y for _, y in seen) > corners[0][1] - 1.5
+
+
+def test_a_second_finger_draws_nothing(open_playground):
+    page = open_playground("data=own", width=360, height=740)
+    page.send("Emulation.setTouchEmulationEnabled", enabled=True, maxTouchPoints=2)
+    see_plane(page)
+    left, top, _, _ = box(page, "#plane")
+    for kind, places in (
+        ("touchStart", [(100, 100)]),
+        ("touchMove", [(120, 100)]),
+        ("touchStart", [(120, 100), (200, 200)]),
+        ("touchMove", [(140, 100), (220, 200)]),
+        ("touchMove", [(160, 100), (240, 200)]),
+        ("touchEnd", [(160, 100)]),
+        ("touchMove", [(180, 100)]),
+        ("touchEnd", []),
+    ):
+        points = [{"x": left + x, "y": top + y, "id": i} for i, (x, y) in enumerate(places)]
+        page.send("Input.dispatchTouchEvent", type=kind, touchPoints=points)
+    page.wait_until("playground.view.pen === null && playground.session.points.count > 8")
+    drawn = session(page, "points.base")
+    assert len({round(y, 9) for _, y in drawn}) == 1
+    ends = [page.evaluate(f"playground.place({at})")[0] for at in (drawn[0], drawn[-1])]
+    assert abs(ends[0] - 100) < 1.5
+    assert abs(ends[1] - 180) < 6  # what is less than a spacing is left
