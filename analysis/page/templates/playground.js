@@ -19,6 +19,8 @@
   const makeSession = (settings, drawn, labels) => new playing.Session(data, settings, drawn, labels);
   let session = makeSession(settingsOf(data.start.data));
   let trace = null; // of the presentation that is shown
+  let mine = null; // points and labels of one's own, while other data are shown
+  let followed = null; // the link that the session came from, or that was written for it
   const view = {
     playing: false, owed: 0, before: 0, drawnAt: 0, plotsAt: 0, answerAt: 0, answerCost: 0, place: null,
     cursor: null, stroke: null, pen: null, answer: document.createElement("canvas"), rate: { t: 0, at: 0, value: NaN },
@@ -392,6 +394,8 @@
 
   /** Begin with other data, and what suits them. */
   function begin(settings, drawn, labels) {
+    if (session.settings.data === "own" && session.points.count)
+      mine = { drawn: session.drawn, labels: session.labels };
     session = makeSession(settings, drawn, labels);
     trace = null;
     if (settings.data === "own" && !session.points.count) chooseTool("draw");
@@ -407,7 +411,8 @@
     notice("");
     const rule = session.settings.readout_rule === data.scenes[session.settings.data].settings.readout_rule
       ? undefined : session.settings.readout_rule;
-    begin({ ...settingsOf(name, rule), ...kept(), drift: false });
+    const { drawn, labels } = (name === "own" && mine) || {};
+    begin({ ...settingsOf(name, rule), ...kept(), drift: false }, drawn, labels);
   }
 
   function chooseRule(rule) {
@@ -443,7 +448,9 @@
   /** Take over what the link says; a damaged one is said, and changes nothing else. */
   function restore() {
     const fragment = location.hash.slice(1);
-    if (element(fragment)) return; // a place in the page
+    if (element(fragment)) followed ??= ""; // a place in the page
+    if (element(fragment) || fragment === followed) return; // or back from one
+    followed = fragment;
     notice("");
     if (!fragment) return begin(settingsOf(data.start.data));
     try {
@@ -456,8 +463,14 @@
     }
   }
 
-  async function copyLink() {
+  /** The address says what there is, and Back comes back to it. */
+  function writeAddress() {
     history.replaceState(null, "", `#${session.fragment}`);
+    followed = location.hash.slice(1);
+  }
+
+  async function copyLink() {
+    writeAddress();
     const link = element("link"), about = element("link-about");
     notice("");
     element("link-row").hidden = false;
@@ -482,8 +495,14 @@
   function chooseTool(name) {
     element(`tool-${name}`).checked = true;
     element("plane").classList.toggle("drawing", name === "draw");
-    if (name === "draw" && session.settings.data !== "own") chooseData("own");
-    else draw(true);
+    notice(name === "draw" && session.settings.data !== "own"
+      ? "The first stroke on the plane changes the data to My own, and begins the circuit anew." : "");
+    draw(true);
+  }
+
+  /** What is drawn is drawn among points of one's own, the first stroke too. */
+  function readyTool() {
+    if (tool() === "draw" && session.settings.data !== "own") chooseData("own");
   }
 
   /** What a click at a place does. */
@@ -535,8 +554,10 @@
   }
 
   function clear() {
-    if (session.settings.data === "own") begin(session.settings, [], new Map());
-    else {
+    if (session.settings.data === "own") {
+      begin(session.settings, [], new Map());
+      mine = null;
+    } else {
       session.labels.clear();
       session.queue.length = 0;
       hideLink();
@@ -555,6 +576,15 @@
     const by = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] }[key];
     view.cursor = [x, y].map((value, axis) => Math.min(Math.max(value + by[axis] * size, low[axis]), high[axis]));
     draw(true);
+  }
+
+  /** What a click does, where the cursor is seen. */
+  function actAtCursor() {
+    const seen = view.place(view.cursor);
+    view.stroke = null;
+    readyTool();
+    view.cursor = view.place.back(...seen);
+    act(view.cursor);
   }
 
   // ---- Events ----------------------------------------------------------------------------------
@@ -576,10 +606,8 @@
     const { key } = event;
     if (event.altKey || event.ctrlKey || event.metaKey || taken(event.target, key)) return;
     if (event.target.id === "plane" && key.startsWith("Arrow")) moveCursor(key, event.shiftKey);
-    else if (event.target.id === "plane" && key === "Enter" && view.cursor) {
-      view.stroke = null;
-      act(view.cursor);
-    } else if (KEYS[key]) KEYS[key]();
+    else if (event.target.id === "plane" && key === "Enter" && view.cursor) actAtCursor();
+    else if (KEYS[key]) KEYS[key]();
     else return;
     event.preventDefault();
   });
@@ -607,6 +635,7 @@
     if (event.button || tool() !== "draw" || view.pen !== null) return; // a second finger draws nothing
     Object.assign(view, { pen: event.pointerId, stroke: null, cursor: null });
     element("plane").setPointerCapture(event.pointerId);
+    readyTool();
     act(placeOf(event));
   });
   element("plane").addEventListener("pointermove", (event) => {
@@ -618,6 +647,11 @@
     });
   for (const name of ["focus", "blur"]) element("plane").addEventListener(name, () => draw(true));
   window.addEventListener("hashchange", restore);
+  // An address that says more than the link also makes a link work that was followed before.
+  for (const link of document.querySelectorAll("nav a"))
+    link.addEventListener("click", (event) => {
+      if (!(event.ctrlKey || event.metaKey || event.shiftKey || event.altKey)) writeAddress();
+    });
   new ResizeObserver(() => draw(true)).observe(document.querySelector("main"));
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => draw(true));
 

@@ -338,9 +338,9 @@ def test_a_click_lesions_a_tile_for_ever(playground):
     assert session(playground, "circuit.h[4]") == 0
 
 
-def test_points_of_ones_own_are_drawn_and_cleared(playground):
-    playground.click("#tool-draw")
-    assert session(playground, "settings.data") == "own"
+def test_points_of_ones_own_are_drawn_and_cleared(open_playground):
+    playground = open_playground("data=own")
+    assert playground.evaluate("document.querySelector('#tool-draw').checked")
     assert session(playground, "points.count") == 0
     playground.click("#play")
     assert "no points yet" in playground.text("#notice")
@@ -513,12 +513,11 @@ def test_keys_do_what_buttons_do(playground):
     for key, name in (("l", "minus"), ("l", "plus"), ("x", "lesion"), ("p", "draw")):
         press(playground, key)
         assert playground.evaluate(tool) == name
-    assert session(playground, "settings.data") == "own"
     for wanted in (True, False):
         press(playground, "d")
         assert session(playground, "settings.drift") is wanted
     press(playground, "c")
-    assert "data=own" in playground.evaluate("document.querySelector('#link').value")
+    assert "data=moons" in playground.evaluate("document.querySelector('#link').value")
     listed = playground.text(".keys")
     assert all(word in listed for word in ("Space", "→", "play", "label", "lesion", "drift"))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from tests.analysis.page.test_playground import press, session
+from tests.analysis.page.test_playground import advance, focus, labels, press, session
 
 DIVERGING = "data=own&gain=100000&n_tiles=5&tile_radius=1&points=gAgAhAhAiAiA"
 
@@ -161,3 +161,99 @@ def test_a_second_finger_draws_nothing(open_playground):
     ends = [page.evaluate(f"playground.place({at})")[0] for at in (drawn[0], drawn[-1])]
     assert abs(ends[0] - 100) < 1.5
     assert abs(ends[1] - 180) < 6  # what is less than a spacing is left
+
+
+# Nothing is lost
+
+
+def choose(page, name, value):
+    page.evaluate(
+        f"(() => {{ const s = document.querySelector('#{name}'); s.value = '{value}';"
+        " s.dispatchEvent(new Event('change', {bubbles: true})); })()"
+    )
+
+
+def go_back(page):
+    """One step back in the browser's history."""
+    page.evaluate(
+        "new Promise((done) => { addEventListener('hashchange', () => setTimeout(done),"
+        " {once: true}); history.back(); })"
+    )
+
+
+def test_only_a_stroke_leaves_the_data_for_ones_own(playground):
+    advance(playground, 30)
+    focus(playground, "#tool-plus")
+    for _ in range(3):
+        press(playground, "ArrowRight")
+    assert playground.evaluate("document.activeElement.id") == "tool-draw"
+    press(playground, "l")
+    press(playground, "p")
+    assert playground.evaluate("document.querySelector('#tool-draw').checked")
+    assert "first stroke" in playground.text("#notice")
+    assert (session(playground, "settings.data"), session(playground, "time")) == ("moons", 30)
+    see_plane(playground)
+    left, top, width, height = box(playground, "#plane")
+    for kind in ("Pressed", "Released"):
+        mouse(playground, kind, left + 0.25 * width, top + 0.25 * height)
+    assert session(playground, "settings.data") == "own"
+    [point] = session(playground, "points.base")
+    seen = playground.evaluate(f"playground.place({point})")
+    assert math.dist(seen, (0.25 * width, 0.25 * height)) < 1.5
+    # By keyboard, too: where the cursor is seen, which is elsewhere among other data.
+    choose(playground, "data", "moons")
+    assert not playground.evaluate("document.querySelector('#tool-draw').checked")
+    press(playground, "p")
+    focus(playground, "#plane")
+    for _ in range(8):
+        press(playground, "ArrowLeft")
+    at = playground.evaluate("playground.place(playground.view.cursor)")
+    assert session(playground, "settings.data") == "moons"
+    press(playground, "Enter")
+    assert session(playground, "settings.data") == "own"
+    points = session(playground, "points.base")
+    assert points[0] == point
+    assert math.dist(playground.evaluate(f"playground.place({points[1]})"), at) < 1e-6
+    assert playground.complaints == []
+
+
+def test_a_drawing_is_there_again(open_playground):
+    page = open_playground("data=own&points=gAgAhAhAiAiA&labels=1m")
+    drawn = session(page, "points.base")
+    for name in ("moons", "ring", "own"):
+        choose(page, "data", name)
+    assert session(page, "points.base") == drawn
+    assert labels(page) == {1: -1}
+    page.evaluate("playground.session.draw(-1.6, 1.2)")  # a corner, which the link holds exactly
+    page.click("nav a:nth-child(6)")
+    page.wait_until("!playground.session.points.count")
+    go_back(page)
+    assert session(page, "points.base") == [*drawn, [-1.6, 1.2]]
+    assert labels(page) == {1: -1}
+    page.click("#clear")
+    for name in ("moons", "own"):
+        choose(page, "data", name)
+    assert session(page, "points.count") == 0
+    assert page.complaints == []
+
+
+def test_examples_begin_whenever_they_are_followed_and_places_do_not(playground):
+    for _ in range(2):
+        playground.click("nav a:nth-child(4)")
+        playground.wait_until("playground.session.settings.data === 'ring'")
+        assert session(playground, "time") == 0
+        advance(playground, 5)
+        choose(playground, "data", "moons")
+        advance(playground, 5)
+    playground.evaluate("document.querySelector('.skip').click()")
+    playground.wait_until("location.hash === '#plane'")
+    go_back(playground)
+    assert session(playground, "time") == 5
+    assert session(playground, "settings.data") == "moons"
+    playground.evaluate("document.querySelector('.skip').click()")
+    playground.wait_until("location.hash === '#plane'")
+    playground.click("nav a:nth-child(3)")
+    playground.wait_until("playground.session.settings.data === 'square'")
+    go_back(playground)
+    assert session(playground, "settings.data") == "moons"
+    assert playground.complaints == []
