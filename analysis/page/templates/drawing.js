@@ -90,7 +90,7 @@ const drawing = (() => {
 
   /** Data to pixels, the same scale both ways; low and high are the corners that have to fit. */
   function fit(box, low, high) {
-    const room = [box.right - box.left, box.bottom - box.top];
+    const room = [box.right - box.left, box.bottom - box.top].map((length) => Math.max(length, 1)); // hidden, it has none
     const scale = Math.min(...[0, 1].map((axis) => room[axis] / (high[axis] - low[axis] || 1)));
     const middle = [(box.left + box.right) / 2, (box.top + box.bottom) / 2];
     const place = ([x, y]) => [

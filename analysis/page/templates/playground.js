@@ -188,6 +188,7 @@
     const { circuit, settings, points, labels } = session, place = drawing.fit(box, ...corners());
     const moved = !view.place || view.place.key !== (place.key = [box.width, box.height, ...corners()].join());
     view.place = place;
+    if (!box.width || !box.height) return; // in a hidden frame; when it is shown all is drawn anew
     if (element("show-answer").checked) {
       if (all || moved || now - view.answerAt > Math.max(ANSWER, 10 * view.answerCost)) computeAnswer(box, place);
       pen.drawImage(view.answer, 0, 0, box.width, box.height);
