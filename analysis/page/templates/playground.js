@@ -148,15 +148,15 @@
   }
 
   const weight = (tile) => session.circuit.w[tile];
+  const lesions = () => session.circuit.lesioned.reduce((sum, value) => sum + value, 0);
   const tilesInUse = () => Array.from({ length: session.circuit.inUse }, (_, tile) => tile);
   const largestWeight = () => session.circuit.w.reduce((most, value) => Math.max(most, Math.abs(value)), 0);
 
   function drawCounters() {
     const { circuit } = session, { share } = session;
-    const lesions = circuit.lesioned.reduce((sum, value) => sum + value, 0);
     element("count").textContent = session.time.toLocaleString("en");
     element("per-second").textContent = view.playing && view.rate.value > 0 ? Math.round(view.rate.value).toLocaleString("en") : "–";
-    element("tiles-used").textContent = `${circuit.inUse - lesions} of ${circuit.p.m}`;
+    element("tiles-used").textContent = `${circuit.inUse - lesions()} of ${circuit.p.m}`;
     element("share").textContent = share === share ? share.toFixed(3) : "–";
   }
 
@@ -214,7 +214,7 @@
     if (!points.count)
       drawing.text(pen, "Draw points here", box.width / 2, box.height / 2, "center", "middle", colours.quiet);
     box.canvas.setAttribute("aria-label", `${points.count} points, ${labels.size} with a label, and ` +
-      `${circuit.inUse} tiles in use; a click ${DOES[tool()]}`);
+      `${circuit.inUse - lesions()} tiles in use; a click ${DOES[tool()]}`);
   }
 
   /** Discs of the tiles' radius, in the colour of w and the stronger the larger it is. */
@@ -304,7 +304,7 @@
   }
 
   function drawTiles() {
-    const { circuit } = session, { m, k } = circuit.p, order = tilesInUse(), used = order.length;
+    const { circuit } = session, { m, k } = circuit.p, order = tilesInUse(), used = order.length - lesions();
     const colour = (tile) => (circuit.lesioned[tile] ? colours.none : signColour(weight(tile)));
     const most = (values) => values.reduce((found, value) => Math.max(found, value), 1e-12);
     const scale = largestWeight() || 1;
@@ -526,12 +526,16 @@
 
   function lesionAt(place) {
     const { circuit, settings } = session;
-    let best = -1, least = settings.tile_radius;
-    for (const tile of tilesInUse()) {
+    const working = tilesInUse().filter((tile) => !circuit.lesioned[tile]);
+    let best = -1, least = Math.max(settings.tile_radius, NEAR / view.place.scale);
+    for (const tile of working) {
       const [x, y] = circuit.centerOf(tile, [0, 0]), away = Math.hypot(x - place[0], y - place[1]);
       if (away < least) [best, least] = [tile, away];
     }
-    if (best < 0) return notice("There is no tile: tiles come with the first points.");
+    if (best < 0)
+      return notice(working.length ? "There is no tile near: click closer to one to take it out."
+        : circuit.inUse ? "All tiles in use have been taken out; others come with points that none answers."
+          : "There is no tile yet: tiles come with the first points.");
     notice("");
     circuit.lesion(best);
   }

@@ -257,3 +257,52 @@ def test_examples_begin_whenever_they_are_followed_and_places_do_not(playground)
     go_back(playground)
     assert session(playground, "settings.data") == "moons"
     assert playground.complaints == []
+
+
+# Planes without room, tiles that are out
+
+
+def test_a_page_without_room_draws_nothing_and_fails_nowhere(playground):
+    for style in ("display: none", "width: 0", "width: 20px", "width: 45px", "height: 0"):
+        playground.evaluate(f"document.querySelector('main').style = '{style}; overflow: hidden'")
+        playground.evaluate("location.hash = 'data=torus'")
+        playground.wait_until("document.querySelector('#notice').textContent")
+        assert "This link is damaged" in playground.text("#notice")
+        playground.evaluate("document.querySelector('#step').click()")
+        focus(playground, "#plane")
+        for key in ("ArrowUp", "Enter"):
+            press(playground, key)
+        playground.evaluate("location.hash = 'data=moons'")
+        playground.wait_until("!document.querySelector('#notice').textContent")
+    playground.evaluate("document.querySelector('main').style = ''")
+    playground.wait_until("document.querySelector('#plane').width > 300")
+    assert playground.complaints == []
+
+
+def test_a_lesion_finds_a_tile_that_is_not_out_and_says_if_there_is_none(open_playground):
+    page = open_playground("tile_radius=0.05&n_tiles=5", width=320, height=600)
+    page.click("#tool-lesion")
+    page.click("#plane", (20, 20))
+    assert "no tile yet" in page.text("#notice")
+    advance(page, 50)
+    page.click("#plane", (3, 3))
+    assert "no tile near" in page.text("#notice")
+    x, y = page.evaluate("playground.place(playground.session.circuit.centerOf(2, [0, 0]))")
+    page.click("#plane", (x, y + 12))  # more than a radius away, and near for a finger
+    assert session(page, "circuit.lesioned[2]") == 1
+    assert page.text("#notice") == ""
+    names = page.evaluate(
+        "['plane', 'h-bars', 'v-map', 'w-bars'].map((id) =>"
+        " document.querySelector(`#${id}`).getAttribute('aria-label'))"
+    )
+    assert all("4 tiles in use" in name for name in names)
+    for tile in (0, 1, 3, 4):
+        page.evaluate(f"playground.session.circuit.lesion({tile})")
+    page.click("#plane", (x, y))
+    assert "All tiles in use have been taken out" in page.text("#notice")
+    page.click("#reset")
+    advance(page, 50)
+    page.evaluate("playground.session.settings.tile_radius = 3")  # to a click, all are near
+    for count in (1, 2):
+        page.click("#plane", (x, y))
+        assert page.evaluate("playground.session.circuit.lesioned.reduce((a, b) => a + b)") == count
