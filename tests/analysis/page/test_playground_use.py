@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import math
+import re
+
+import pytest
 
 from tests.analysis.page.test_playground import advance, focus, labels, press, session
 
@@ -306,3 +309,38 @@ def test_a_lesion_finds_a_tile_that_is_not_out_and_says_if_there_is_none(open_pl
     for count in (1, 2):
         page.click("#plane", (x, y))
         assert page.evaluate("playground.session.circuit.lesioned.reduce((a, b) => a + b)") == count
+
+
+# Everything can be read
+
+
+def luminance(colour):
+    """Relative luminance as WCAG 2 has it, of a colour such as rgb(0, 114, 178)."""
+    channels = [int(value) / 255 for value in re.findall(r"\d+", colour)[:3]]
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def fill(page, selector):
+    """Background and text colour of an element."""
+    return page.evaluate(
+        f"(() => {{ const s = getComputedStyle(document.querySelector('{selector}'));"
+        " return [s.backgroundColor, s.color]; })()"
+    )
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_what_is_pressed_can_be_read_and_told_apart(open_playground, dark):
+    page = open_playground(dark=dark)
+    for button in ("#drift", "#play"):
+        page.click(button)
+    pressed = ["#play", "#drift", "#recycle", "#tool-plus + span"]
+    for selector in pressed:
+        light, deep = sorted(map(luminance, fill(page, selector)), reverse=True)
+        assert (light + 0.05) / (deep + 0.05) > 4.5, selector
+    page.send(
+        "Emulation.setEmulatedMedia", features=[{"name": "forced-colors", "value": "active"}]
+    )
+    for selector in pressed:
+        background, text = fill(page, selector)
+        assert background not in (text, fill(page, "#step")[0], fill(page, "#tool-draw + span")[0])
