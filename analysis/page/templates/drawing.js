@@ -15,7 +15,15 @@ const drawing = (() => {
 
   const signed = (value, digits = 2) => (value > 0 ? "+" : value < 0 ? "−" : "") + Math.abs(value).toFixed(digits);
   const small = (value) => (value === 0 ? "0" : value.toExponential(1).replace("-", "−"));
-  const tick = (value) => String(Number(value.toPrecision(2))).replace("-", "−");
+  /** A number beside an axis, which has room for few digits. */
+  function tick(value) {
+    if (!Number.isFinite(value)) return "∞"; // a rate that diverged
+    const rounded = Number(value.toPrecision(2)), size = Math.abs(rounded);
+    const plain = size === 0 || (size >= 1e-4 && size < 1e5);
+    return (plain ? String(rounded) : rounded.toExponential().replace("e+", "e")).replaceAll("-", "−");
+  }
+  /** The largest of values above 0, among those that are numbers: rates that diverge end as none. */
+  const largest = (values) => values.reduce((most, value) => (value > most && value < Infinity ? value : most), 0);
 
   /** A canvas as sharp as the screen, cleared, with the box inside its margins. */
   function prepare(id, { left = 50, right = 10, top = 8, bottom = 20 } = {}) {
@@ -113,9 +121,10 @@ const drawing = (() => {
    */
   function traces(id, { name, S, lines, at, colour, target = () => 0, chosen = null, width = 1.4 }) {
     const box = prepare(id);
-    const most = (s) => lines.reduce((found, i) => Math.max(found, at(s, i)), 0);
-    let high = 1e-12;
+    const most = (s) => largest(lines.map((i) => at(s, i)));
+    let high = 0;
     for (let s = 0; s <= S; s++) high = Math.max(high, most(s));
+    high ||= 1; // nothing is there to be seen
     const up = values(box, 0, high, [0, high / 2, high]), across = steps(box, S, chosen);
     for (const i of lines)
       if (target(i) > 0)
@@ -169,7 +178,7 @@ const drawing = (() => {
     heatScale(box, scale);
     box.canvas.setAttribute("aria-label",
       `V, ${k} interneurons by ${used} tiles in use, on a scale from 0 to ${tick(scale)}; ` +
-      `the largest is ${tick(V.reduce((most, value) => Math.max(most, value), 0))}`);
+      `the largest is ${tick(largest(V))}`);
   }
 
   /** Which colour stands for which V: from 0 to the largest of this presentation. */
@@ -250,7 +259,7 @@ const drawing = (() => {
   }
 
   return {
-    colours, readColours, signColour, signed, small, tick, prepare, line, text, circle, values, along, steps, fit,
+    colours, readColours, signColour, signed, small, tick, largest, prepare, line, text, circle, values, along, steps, fit,
     traces, bars, heat, pointMark, tileMark, labelMark, nowMark,
   };
 })();

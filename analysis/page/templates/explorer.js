@@ -191,9 +191,9 @@
   /** Tile by tile: h, V and w, on scales that hold through the presentation. */
   function drawTiles({ h, V }) {
     const { states } = view.run, used = inUse().length, colour = (tile) => signColour(weight(tile));
-    const most = (name) => states.reduce((found, one) => Math.max(found, ...one[name]), 0);
-    drawing.bars("h-bars", { name: "h", heights: h, order, range: [0, most("h") || 1e-12], colour, used });
-    drawing.heat("v-map", { V, k, m, order, scale: most("V") || 1e-300, used });
+    const most = (name) => states.reduce((found, one) => Math.max(found, ...one[name]), 0) || 1;
+    drawing.bars("h-bars", { name: "h", heights: h, order, range: [0, most("h")], colour, used });
+    drawing.heat("v-map", { V, k, m, order, scale: most("V"), used });
     const scale = weightScale[view.neuron], heights = Float64Array.from({ length: m }, (_, i) => weight(i));
     drawing.bars("w-bars", { name: "w", heights, order, range: [-scale, scale], colour, used });
   }

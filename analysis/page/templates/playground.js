@@ -167,10 +167,14 @@
         "Press Play, or click a point to give it a label.";
       return;
     }
+    const where = `point (${signed(point[0])}, ${signed(point[1])}), ` +
+      `${session.z[0] ? `labelled ${signed(session.z[0], 0)}` : "no label"}. `;
+    if (circuit.diverged) {
+      element("status").textContent = `After presentation ${session.time}: ${where}The rates diverged, and nothing was learned.`;
+      return;
+    }
     const responding = circuit.h.filter((rate) => rate > RESPONDS).length;
-    element("status").textContent =
-      `Presentation ${session.time}: point (${signed(point[0])}, ${signed(point[1])}), ` +
-      `${session.z[0] ? `labelled ${signed(session.z[0], 0)}` : "no label"}. ` +
+    element("status").textContent = `Presentation ${session.time}: ${where}` +
       `${responding ? `${responding} tile${responding > 1 ? "s" : ""} respond${responding > 1 ? "" : "s"}` : "No tile responds"}; ` +
       `y = ${signed(circuit.y[0])}. The last step moved the rates by ${small(circuit.change)} of themselves.`;
   }
@@ -200,11 +204,11 @@
     if (element("show-points").checked)
       for (let i = 0; i < points.count; i++)
         drawing.pointMark(pen, ...place(points.at(i, settings.noise, session.angle, at)), dot, session.answers[i]);
-    const strongest = circuit.h.reduce((most, rate) => Math.max(most, rate), 1e-12);
+    const strongest = drawing.largest(circuit.h) || 1, rate = (tile) => (circuit.diverged ? 0 : circuit.h[tile] / strongest);
     const base = Math.max(4, Math.min(6, box.width / 90));
     tiles.forEach((tile, i) => {
       if (!circuit.lesioned[tile])
-        drawing.tileMark(pen, ...centers[i], base, weight(tile), circuit.h[tile] / strongest);
+        drawing.tileMark(pen, ...centers[i], base, weight(tile), rate(tile));
     });
     tiles.forEach((tile, i) => circuit.lesioned[tile] && cross(pen, ...centers[i]));
     for (const [i, label] of labels)
@@ -306,7 +310,7 @@
   function drawTiles() {
     const { circuit } = session, { m, k } = circuit.p, order = tilesInUse(), used = order.length - lesions();
     const colour = (tile) => (circuit.lesioned[tile] ? colours.none : signColour(weight(tile)));
-    const most = (values) => values.reduce((found, value) => Math.max(found, value), 1e-12);
+    const most = (values) => drawing.largest(values) || 1;
     const scale = largestWeight() || 1;
     drawing.bars("h-bars", { name: "h", heights: circuit.h, order, range: [0, most(circuit.h)], colour, used });
     drawing.heat("v-map", { V: circuit.V, k, m, order, scale: most(circuit.V), used });

@@ -60,9 +60,10 @@ const playing = (() => {
       this.z[0] = this.labels.get(i) ?? 0;
       this.shown = i;
       circuit.present(this.point, this.z, trace);
+      if (circuit.diverged) return false; // that was no answer
       this.answers[i] = circuit.y[0];
       if (!this.z[0]) this.count(points.classes[i] ? circuit.y[0] * points.classes[i] > 0 : circuit.y[0] !== 0);
-      return !circuit.diverged;
+      return true;
     }
 
     /** Whether an answer was right, among the last ones; how that went is kept at ever larger steps. */

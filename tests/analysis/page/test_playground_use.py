@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from tests.analysis.page.test_playground import advance, focus, labels, press, session
+from tests.analysis.page.test_playground import advance, focus, labels, press, session, slide
 
 DIVERGING = "data=own&gain=100000&n_tiles=5&tile_radius=1&points=gAgAhAhAiAiA"
 
@@ -344,3 +344,47 @@ def test_what_is_pressed_can_be_read_and_told_apart(open_playground, dark):
     for selector in pressed:
         background, text = fill(page, selector)
         assert background not in (text, fill(page, "#step")[0], fill(page, "#tool-draw + span")[0])
+
+
+LISTEN = """(() => {
+  window.said = [];
+  const write = CanvasRenderingContext2D.prototype.fillText;
+  CanvasRenderingContext2D.prototype.fillText = function (text, x, y) {
+    const width = this.measureText(text).width, share = { right: 1, center: .5 }[this.textAlign] ?? 0;
+    said.push([this.canvas.id, text, x - share * width, x + (1 - share) * width - this.canvas.clientWidth]);
+    write.call(this, text, x, y);
+  };
+})()"""
+
+
+def written(page):
+    """What is written into the pictures by one drawing of all, each with how far it sticks out."""
+    page.evaluate("said.length = 0")
+    page.evaluate("document.querySelector('#show-tiles').dispatchEvent(new Event('change'))")
+    return page.evaluate("said")
+
+
+def test_axes_have_numbers_that_can_be_read(open_playground):
+    page = open_playground("n_tiles=5&tile_radius=1")
+    page.evaluate(LISTEN)
+    for name in ("h-trace", "u-trace", "v-trace"):
+        ticks = [text for canvas, text, *_ in written(page) if canvas == name]
+        assert ticks == ["0", "0.5", "1", "0", "step 80"]
+    assert not any(re.search(r"\de", text) for _, text, *_ in written(page))
+    advance(page, 20)
+    for position in (60, 80, 101):  # ever larger constant gains
+        slide(page, "gain", position)
+        page.click("#step")
+        for canvas, text, left, right in written(page):
+            assert left >= 0, (canvas, text)
+            assert right <= 0, (canvas, text)
+            assert "NaN" not in text
+    status, before = page.text("#status"), session(page, "answers")
+    assert "The rates diverged" in status
+    assert "respond" not in status
+    page.click("#step")
+    assert session(page, "answers") == before
+    assert "NaN" not in page.evaluate(
+        "[...document.querySelectorAll('canvas')].map((c) => c.getAttribute('aria-label')).join()"
+    )
+    assert page.complaints == []
