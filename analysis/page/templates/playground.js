@@ -603,17 +603,22 @@
     x: () => chooseTool("lesion"), p: () => chooseTool("draw"), d: toggleDrift, c: copyLink, Escape: closeMessages,
     "+": () => faster(1), "=": () => faster(1), "-": () => faster(-1), "−": () => faster(-1),
   };
+  /** Whether a key that is held down goes on: what it does is a small step, not a switch. */
+  const repeats = (key) => key.startsWith("Arrow") || "+=-−".includes(key);
 
   /** Whether a key means something to the control that has the keyboard. */
   function taken(target, key) {
     if (target.matches("select, input[type=number], input[type=text]")) return key !== "Escape";
-    if (target.matches("input")) return key === " " || key.startsWith("Arrow");
+    // Who is setting a value does not mean to lose what the circuit has learned.
+    if (target.matches("input")) return key === " " || key === "r" || key.startsWith("Arrow");
     return key === " " && target.matches("button, a, summary");
   }
 
   document.addEventListener("keydown", (event) => {
     const { key } = event;
     if (event.altKey || event.ctrlKey || event.metaKey || taken(event.target, key)) return;
+    const acts = KEYS[key] || (event.target.id === "plane" && key === "Enter");
+    if (event.repeat && acts && !repeats(key)) return event.preventDefault(); // or Space would scroll
     if (event.target.id === "plane" && key.startsWith("Arrow")) moveCursor(key, event.shiftKey);
     else if (event.target.id === "plane" && key === "Enter" && view.cursor) actAtCursor();
     else if (KEYS[key]) KEYS[key]();

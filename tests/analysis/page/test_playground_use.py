@@ -388,3 +388,50 @@ def test_axes_have_numbers_that_can_be_read(open_playground):
         "[...document.querySelectorAll('canvas')].map((c) => c.getAttribute('aria-label')).join()"
     )
     assert page.complaints == []
+
+
+# Keys
+
+
+def hold(page, key, code, times):
+    """Press a key and keep it down."""
+    for repeat in range(times):
+        page.send(
+            "Input.dispatchKeyEvent", type="keyDown", key=key, windowsVirtualKeyCode=code,
+            autoRepeat=repeat > 0, **({"text": key} if len(key) == 1 else {}),
+        )  # fmt: skip
+    page.send("Input.dispatchKeyEvent", type="keyUp", key=key, windowsVirtualKeyCode=code)
+
+
+def test_keys_that_are_held_switch_once_and_step_on(playground):
+    focus(playground, "body")
+    slide(playground, "speed", 0)  # one per second
+    hold(playground, " ", 32, 4)
+    assert playground.text("#play") == "Pause"
+    assert playground.evaluate("scrollY") == 0
+    hold(playground, " ", 32, 2)
+    assert playground.text("#play") == "Play"
+    hold(playground, "d", 68, 4)
+    assert session(playground, "settings.drift") is True
+    before = session(playground, "time")
+    hold(playground, "ArrowRight", 39, 4)
+    assert session(playground, "time") == before + 4
+    hold(playground, "+", 187, 4)
+    assert playground.text("#speed-value") == "20 per second"
+    count = len(labels(playground))
+    focus(playground, "#plane")
+    [x, y] = session(playground, "points.at(9, playground.session.settings.noise, playground.session.angle)")
+    playground.evaluate(f"playground.view.cursor = [{x}, {y}]")
+    hold(playground, "Enter", 13, 4)
+    assert len(labels(playground)) == count + 1
+
+
+def test_no_key_resets_from_a_control_that_sets_a_value(playground):
+    advance(playground, 3)
+    for control in ("#mu", "#speed", "#seed", "#show-tiles", "#tool-plus"):
+        focus(playground, control)
+        press(playground, "r")
+        assert session(playground, "time") == 3, control
+    focus(playground, "#plane")
+    press(playground, "r")
+    assert session(playground, "time") == 0
