@@ -69,6 +69,12 @@ const drawing = (() => {
     pen.arc(x, y, size, 0, 2 * Math.PI);
   }
 
+  /** Tell the style sheet how tall an element is, under a name such as --bar. */
+  function measureHeight(element, name) {
+    const tell = () => document.documentElement.style.setProperty(name, `${element.offsetHeight}px`);
+    new ResizeObserver(tell).observe(element);
+  }
+
   // ---- Axes ------------------------------------------------------------------------------------
 
   /** Horizontal lines with values at the left; returns the map from value to pixel. */
@@ -259,7 +265,7 @@ const drawing = (() => {
   }
 
   return {
-    colours, readColours, signColour, signed, small, tick, largest, prepare, line, text, circle, values, along, steps, fit,
-    traces, bars, heat, pointMark, tileMark, labelMark, nowMark,
+    colours, readColours, signColour, signed, small, tick, largest, prepare, line, text, circle, measureHeight,
+    values, along, steps, fit, traces, bars, heat, pointMark, tileMark, labelMark, nowMark,
   };
 })();

@@ -351,6 +351,7 @@
     else return;
     event.preventDefault();
   });
+  drawing.measureHeight(document.querySelector(".controls"), "--bar");
   new ResizeObserver(() => view.run && draw()).observe(element("explorer-body"));
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
 

@@ -666,6 +666,8 @@
     link.addEventListener("click", (event) => {
       if (!(event.ctrlKey || event.metaKey || event.shiftKey || event.altKey)) writeAddress();
     });
+  drawing.measureHeight(document.querySelector(".controls"), "--bar");
+  drawing.measureHeight(document.querySelector(".messages"), "--messages");
   new ResizeObserver(() => draw(true)).observe(document.querySelector("main"));
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => draw(true));
 

@@ -357,3 +357,16 @@ def test_presentations_are_counted_in_the_circuits_life(open_page, tmp_path):
     assert page.text("#status").startswith("Presentation 29:")
     assert answer(page) == pytest.approx(second["y"].values[4, 0], abs=0.006)  # two digits
     assert difference(page) < 1e-9
+
+
+def test_the_bar_hides_nothing_that_has_the_keyboard(page):
+    page.resize(1000, 640)
+    for name in ("map", "check-all"):
+        page.evaluate(
+            f"document.querySelector('#{name}').scrollIntoView({{behavior: 'instant'}});"
+            f" document.querySelector('#{name}').focus()"
+        )
+        top = f"document.querySelector('#{name}').getBoundingClientRect().top"
+        bar = "document.querySelector('.controls').getBoundingClientRect()"
+        assert page.evaluate(f"{bar}.top") < 1  # it sticks
+        assert page.evaluate(f"{top} >= {bar}.bottom"), name

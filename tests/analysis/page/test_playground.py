@@ -548,9 +548,9 @@ def test_a_label_can_be_given_by_keyboard(playground):
 
 
 def test_everything_can_be_reached_by_keyboard_and_has_a_name(playground):
-    wanted = ["play", "step", "reset", "speed", "drift", "recycle", "copy", "data", "seed", "rule"]
-    wanted += [*SLIDERS, "show-answer", "show-tiles", "show-points", "tool-plus", "clear", "plane"]
-    wanted += ["measure"]
+    wanted = ["play", "step", "reset", "speed", "drift", "recycle", "copy"]
+    wanted += ["show-answer", "show-tiles", "show-points", "tool-plus", "clear", "plane"]
+    wanted += ["data", "seed", "rule", *SLIDERS, "measure"]
     reached: list[str] = []
     while "measure" not in reached and len(reached) < 99:
         press(playground, "Tab")

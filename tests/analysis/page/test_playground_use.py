@@ -435,3 +435,55 @@ def test_no_key_resets_from_a_control_that_sets_a_value(playground):
     focus(playground, "#plane")
     press(playground, "r")
     assert session(playground, "time") == 0
+
+
+HIDDEN = """(() => {
+  const bar = document.querySelector(".controls"), stuck = getComputedStyle(bar).position === "sticky";
+  const low = bar.getBoundingClientRect().bottom, here = document.activeElement;
+  if (bar.contains(here) || here.closest("header, .messages, .skip") || here === document.body) return false;
+  const { top, height } = (here.closest("label") ?? here).getBoundingClientRect();
+  return stuck && (height > innerHeight / 3 ? top + 50 < low : top < low);
+})()"""
+
+
+def tab_through(page, modifiers=0, times=60):
+    """The names of what has the keyboard, one after the other, that bars hide."""
+    hidden = []
+    for _ in range(times):
+        for kind in ("rawKeyDown", "keyUp"):
+            page.send(
+                "Input.dispatchKeyEvent", type=kind, key="Tab", windowsVirtualKeyCode=9,
+                modifiers=modifiers,
+            )  # fmt: skip
+        if page.evaluate(HIDDEN):
+            hidden.append(page.evaluate("document.activeElement.id"))
+    return hidden
+
+
+def stand_still(page):
+    """Let nothing scroll smoothly."""
+    still = [{"name": "prefers-reduced-motion", "value": "reduce"}]
+    page.send("Emulation.setEmulatedMedia", features=still)
+
+
+@pytest.mark.parametrize("width", [600, 1000])
+def test_no_bar_hides_what_has_the_keyboard(open_playground, width):
+    page = open_playground(width=width, height=600)
+    stand_still(page)
+    assert tab_through(page, times=34) == []
+    page.evaluate("scrollTo(0, document.body.scrollHeight)")
+    focus(page, "#measure")
+    assert tab_through(page, modifiers=8, times=24) == []  # Shift
+
+
+def test_the_order_of_the_keyboard_is_the_order_on_the_screen(playground):
+    """The panel comes after the plane, which is above it or at its left."""
+    names = playground.evaluate(
+        "[...document.querySelectorAll('#plane, .panel select')].map((e) => e.id)"
+    )
+    assert names == ["plane", "data", "rule"]
+    for width in (320, 700, 1000, 1300, 1600):
+        playground.resize(width, 700)
+        left, top, wide, high = box(playground, ".stage-plane")
+        other_left, other_top, _, _ = box(playground, ".panel")
+        assert other_top >= top + high or (other_left >= left + wide and other_top == top)
