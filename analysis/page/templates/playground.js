@@ -23,7 +23,8 @@
   let followed = null; // the link that the session came from, or that was written for it
   const view = {
     playing: false, owed: 0, before: 0, drawnAt: 0, plotsAt: 0, answerAt: 0, answerCost: 0, place: null,
-    cursor: null, stroke: null, pen: null, answer: document.createElement("canvas"), rate: { t: 0, at: 0, value: NaN },
+    cursor: null, stroke: null, pen: null, answer: document.createElement("canvas"), discs: document.createElement("canvas"),
+    rate: { t: 0, at: 0, value: NaN },
   };
 
   // ---- Time ------------------------------------------------------------------------------------
@@ -199,7 +200,7 @@
     }
     const tiles = element("show-tiles").checked ? tilesInUse() : [];
     const centers = tiles.map((tile) => place(circuit.centerOf(tile, [0, 0])));
-    drawDiscs(pen, tiles, centers, settings.tile_radius * place.scale);
+    drawDiscs(box, tiles, centers, settings.tile_radius * place.scale);
     const dot = Math.max(2, Math.min(3.4, box.width / 180)), at = [0, 0];
     if (element("show-points").checked)
       for (let i = 0; i < points.count; i++)
@@ -222,21 +223,57 @@
   }
 
   /** Discs of the tiles' radius, in the colour of w and the stronger the larger it is. */
-  function drawDiscs(pen, tiles, centers, radius) {
-    const most = largestWeight(), { circuit } = session;
-    const strength = .3 * Math.min(1, 30 / tiles.length); // many discs lie upon each other
+  function drawDiscs(box, tiles, centers, radius) {
+    const most = largestWeight(), { circuit } = session, { pen } = box;
     element("w-scale").textContent = most ? `disc: w from −${tick(most)} to +${tick(most)}` : "disc: w, all 0 yet";
+    const strength = .35 * Math.min(1, 30 / tiles.length) / most; // many discs lie upon each other
+    if (most && tiles.length)
+      fillDiscs(box, tiles.map((tile) => (circuit.lesioned[tile] ? 0 : strength * weight(tile))), centers, radius);
     tiles.forEach((tile, i) => {
       if (circuit.lesioned[tile]) return;
       drawing.circle(pen, ...centers[i], radius);
-      pen.fillStyle = pen.strokeStyle = signColour(weight(tile));
-      pen.globalAlpha = most ? strength * Math.abs(weight(tile)) / most : 0;
-      pen.fill();
+      pen.strokeStyle = signColour(weight(tile));
       pen.globalAlpha = .45;
       pen.lineWidth = 1;
       pen.stroke();
       pen.globalAlpha = 1;
     });
+  }
+
+  /**
+   * The discs' fill: their values summed on a grid of a few pixels, and then coloured. Laid upon each other
+   * on a canvas, many faint ones would be rounded away one by one.
+   */
+  function fillDiscs(box, values, centers, radius) {
+    const cell = 4, wide = Math.ceil(box.width / cell), high = Math.ceil(box.height / cell), stride = wide + 2;
+    const edges = new Float64Array(high * stride); // by how much the sum changes from cell to cell
+    const edge = (row, x, value) => {
+      const bounded = Math.min(Math.max(x / cell, 0), wide), at = Math.floor(bounded), part = bounded - at;
+      edges[row * stride + at] += (1 - part) * value;
+      edges[row * stride + at + 1] += part * value;
+    };
+    centers.forEach(([x, y], i) => {
+      const last = Math.min(Math.floor((y + radius) / cell), high - 1);
+      for (let row = Math.max(Math.floor((y - radius) / cell), 0); values[i] && row <= last; row++) {
+        const half = Math.sqrt(Math.max(radius ** 2 - ((row + .5) * cell - y) ** 2, 0));
+        edge(row, x - half, values[i]);
+        edge(row, x + half, -values[i]);
+      }
+    });
+    Object.assign(view.discs, { width: wide, height: high });
+    const pen = view.discs.getContext("2d"), image = pen.createImageData(wide, high);
+    const [minus, plus] = [colours.minus, colours.plus].map(channels);
+    for (let row = 0; row < high; row++) {
+      for (let column = 0, sum = 0; column < wide; column++) {
+        sum += edges[row * stride + column];
+        if (Math.abs(sum) < 1e-3) continue; // less than can be seen
+        const at = 4 * (row * wide + column), colour = sum > 0 ? plus : minus;
+        for (let c = 0; c < 3; c++) image.data[at + c] = colour[c];
+        image.data[at + 3] = 255 * (1 - Math.exp(-Math.abs(sum)));
+      }
+    }
+    pen.putImageData(image, 0, 0);
+    box.pen.drawImage(view.discs, 0, 0, cell * wide, cell * high);
   }
 
   function cross(pen, x, y) {

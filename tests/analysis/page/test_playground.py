@@ -24,7 +24,8 @@ SLIDERS = {
     "noise": 0.05,
     "readout_rate": "running_mean",
 }
-KEYS = {" ": 32, "ArrowRight": 39, "ArrowLeft": 37, "ArrowUp": 38, "Enter": 13, "Tab": 9, "Escape": 27}
+KEYS = {" ": 32, "ArrowRight": 39, "ArrowLeft": 37, "ArrowUp": 38, "Enter": 13, "Tab": 9}
+KEYS |= {"Escape": 27}
 
 
 def pictures(page):

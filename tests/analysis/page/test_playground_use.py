@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 
+import numpy as np
 import pytest
 
 from tests.analysis.page.test_playground import advance, focus, labels, press, session, slide
@@ -338,9 +339,7 @@ def test_what_is_pressed_can_be_read_and_told_apart(open_playground, dark):
     for selector in pressed:
         light, deep = sorted(map(luminance, fill(page, selector)), reverse=True)
         assert (light + 0.05) / (deep + 0.05) > 4.5, selector
-    page.send(
-        "Emulation.setEmulatedMedia", features=[{"name": "forced-colors", "value": "active"}]
-    )
+    page.send("Emulation.setEmulatedMedia", features=[{"name": "forced-colors", "value": "active"}])
     for selector in pressed:
         background, text = fill(page, selector)
         assert background not in (text, fill(page, "#step")[0], fill(page, "#tool-draw + span")[0])
@@ -350,8 +349,9 @@ LISTEN = """(() => {
   window.said = [];
   const write = CanvasRenderingContext2D.prototype.fillText;
   CanvasRenderingContext2D.prototype.fillText = function (text, x, y) {
-    const width = this.measureText(text).width, share = { right: 1, center: .5 }[this.textAlign] ?? 0;
-    said.push([this.canvas.id, text, x - share * width, x + (1 - share) * width - this.canvas.clientWidth]);
+    const { width } = this.measureText(text), { id, clientWidth } = this.canvas;
+    const left = x - ({ right: 1, center: .5 }[this.textAlign] ?? 0) * width;
+    said.push([id, text, left, left + width - clientWidth]);
     write.call(this, text, x, y);
   };
 })()"""
@@ -390,6 +390,44 @@ def test_axes_have_numbers_that_can_be_read(open_playground):
     assert page.complaints == []
 
 
+SUMS = """(() => {
+  const { circuit, settings } = playground.session, { discs, place } = playground.view, found = [];
+  const tiles = Array.from({ length: circuit.inUse }, (_, tile) => tile);
+  const near = 4 / place.scale; // to an edge, which is soft
+  const image = discs.getContext("2d").getImageData(0, 0, discs.width, discs.height);
+  for (let row = 0; row < discs.height; row++)
+    for (let column = 0; column < discs.width; column++) {
+      const [x, y] = place.back(4 * column + 2, 4 * row + 2), at = 4 * (row * discs.width + column);
+      const inside = tiles.map((tile) => {
+        const center = circuit.centerOf(tile, [0, 0]);
+        return settings.tile_radius - Math.hypot(center[0] - x, center[1] - y);
+      });
+      if (inside.some((value) => Math.abs(value) < near)) continue;
+      const sum = tiles.reduce((all, i) => all + (inside[i] > 0 ? circuit.w[i] : 0), 0);
+      found.push([sum, ...image.data.subarray(at, at + 4)]);
+    }
+  return found;
+})()"""
+
+
+@pytest.mark.parametrize("fragment", ["", "n_tiles=200&tile_radius=1&recruit_below=0.95"])
+def test_discs_have_the_colour_of_the_sum_of_w(open_playground, fragment):
+    page = open_playground(fragment)
+    page.click("#show-answer")
+    advance(page, 300)
+    sums, red, _, blue, alpha = np.array(page.evaluate(SUMS)).T
+    assert len(sums) > 200
+    # One step of alpha is 1/255: where there is more than that, the colour is that of the sign.
+    seen = alpha > 8
+    assert seen.mean() > 0.1
+    assert set(np.sign(sums[seen])) == {-1, 1}
+    assert np.array_equal(np.sign(sums[seen]), np.sign((red - blue)[seen]))
+    used = session(page, "circuit.inUse")
+    most = np.abs(page.evaluate("[...playground.session.circuit.w]")).max()
+    expected = 255 * (1 - np.exp(-0.35 * min(1, 30 / used) * np.abs(sums) / most))
+    assert np.abs(alpha - expected).max() <= 1
+
+
 # Keys
 
 
@@ -420,8 +458,10 @@ def test_keys_that_are_held_switch_once_and_step_on(playground):
     assert playground.text("#speed-value") == "20 per second"
     count = len(labels(playground))
     focus(playground, "#plane")
-    [x, y] = session(playground, "points.at(9, playground.session.settings.noise, playground.session.angle)")
-    playground.evaluate(f"playground.view.cursor = [{x}, {y}]")
+    playground.evaluate(
+        "(() => { const { points, settings, angle } = playground.session;"
+        " playground.view.cursor = points.at(9, settings.noise, angle); })()"
+    )
     hold(playground, "Enter", 13, 4)
     assert len(labels(playground)) == count + 1
 
@@ -438,9 +478,9 @@ def test_no_key_resets_from_a_control_that_sets_a_value(playground):
 
 
 HIDDEN = """(() => {
-  const bar = document.querySelector(".controls"), stuck = getComputedStyle(bar).position === "sticky";
-  const low = bar.getBoundingClientRect().bottom, here = document.activeElement;
-  if (bar.contains(here) || here.closest("header, .messages, .skip") || here === document.body) return false;
+  const bar = document.querySelector(".controls"), low = bar.getBoundingClientRect().bottom;
+  const stuck = getComputedStyle(bar).position === "sticky", here = document.activeElement;
+  if (here.matches("body, header *, .messages *, .controls *, .skip")) return false;
   const { top, height } = (here.closest("label") ?? here).getBoundingClientRect();
   return stuck && (height > innerHeight / 3 ? top + 50 < low : top < low);
 })()"""
