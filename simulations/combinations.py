@@ -74,7 +74,12 @@ def named(values: Mapping[str, Any]) -> str:
 
 
 def in_words(value: Any) -> str:
-    """A value as one would type it."""
+    """A value as one would type it: 20 rather than 20.0."""
+    if isinstance(value, list | tuple):
+        within = (json.dumps(one) if isinstance(one, str) else in_words(one) for one in value)
+        return f"[{', '.join(within)}]"
+    if isinstance(value, float):
+        return repr(value).removesuffix(".0")
     return value if isinstance(value, str) else json.dumps(value, default=shown)
 
 
@@ -170,6 +175,9 @@ def combine(
 ) -> Combinations:
     """All combinations of values, each checked as a configuration of the experiment."""
     done = checked_perturbations(perturbations)
+    for what, given, such in (("over", over, {"mu": [1, 10]}), ("changes", changes, {"mu": 10})):
+        if not isinstance(given, Mapping):
+            raise InputError(f"{what} must be values by name such as {such}, got {shown(given)}")
     if not over:
         raise InputError(f"a sweep needs parameters to sweep over: {OPTION} {FORMS}")
     values = {name: _as_list(name, given) for name, given in over.items()}
@@ -196,7 +204,8 @@ def combine(
 
 
 def _as_list(name: str, given: Any) -> list[Any]:
-    if isinstance(given, str | bytes) or not hasattr(given, "__len__"):
+    several = hasattr(given, "__len__") and not isinstance(given, str | bytes | Mapping)
+    if not several or getattr(given, "shape", None) == ():  # an array of one number has a length
         raise InputError(f"{shown(name)} takes several values to sweep over, got {shown(given)}")
     found = [one.item() if isinstance(one, np.generic) else one for one in given]
     if not found:

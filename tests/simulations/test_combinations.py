@@ -98,7 +98,10 @@ UNFIT = [
     ({"mu": []}, {}, "'mu' has no values to sweep over: give at least one"),
     ({"mu": 3}, {}, "'mu' takes several values to sweep over, got 3"),
     ({"readout": "clip"}, {}, "'readout' takes several values to sweep over, got 'clip'"),
-    ({"mu": [1, 2, 1.0]}, {}, "'mu' is to be swept over 1.0 twice: leave one out"),
+    ({"mu": np.array(3.0)}, {}, "'mu' takes several values to sweep over, got 3.0"),
+    ({"mu": {"low": 1}}, {}, "'mu' takes several values to sweep over, got {'low': 1}"),
+    ([1, 2], {}, r"^over must be values by name such as {'mu': \[1, 10\]}, got \[1, 2\]$"),
+    ({"mu": [1, 2, 1.0]}, {}, "'mu' is to be swept over 1 twice: leave one out"),
     ({"tau_h": ["2 ms", "0.002 s"]}, {}, "'tau_h' is to be swept over 2 ms twice"),
     ({"mu": [1, 2]}, {"mu": 3}, "'mu' is swept over and set: leave one out"),
     ({"mu": [1, -1]}, {}, "^with mu=-1: mu must be finite and at least 0, got -1"),
@@ -131,7 +134,7 @@ def test_a_parameter_that_an_experiment_sets_itself():
     # A list of lists is a sweep over a setting that holds several values.
     found = combined({"mu_grid": [[1, 2], [3, 4]]}, experiment=boards)
     assert [config.settings.mu_grid for config in found.configs] == [(1, 2), (3, 4)]
-    assert found.coordinate("mu_grid")[0].tolist() == ["[1.0, 2.0]", "[3.0, 4.0]"]
+    assert found.coordinate("mu_grid")[0].tolist() == ["[1, 2]", "[3, 4]"]
 
 
 def test_all_combinations_in_order():
@@ -141,8 +144,8 @@ def test_all_combinations_in_order():
     assert [(c.parameters.mu, c.parameters.readout) for c in found.configs] == expected
     assert {c.settings.n_points for c in found.configs} == {50}
     assert [found.words(i) for i in range(4)] == [
-        *("mu=1.0, readout=tanh", "mu=1.0, readout=clip"),
-        *("mu=2.0, readout=tanh", "mu=2.0, readout=clip"),
+        *("mu=1, readout=tanh", "mu=1, readout=clip"),
+        *("mu=2, readout=tanh", "mu=2, readout=clip"),
     ]
     for i, config in enumerate(found.configs):
         mu, readout = expected[i]
@@ -155,6 +158,7 @@ COORDINATES = [
     ("readout", ["clip", "tanh"], ["clip", "tanh"], {}),
     ("recycle", [True, False], ["true", "false"], {}),
     ("readout_rate", ["running_mean", 0.1], ["running_mean", "0.1"], {}),
+    ("readout_rate", ["running_mean", 1.0], ["running_mean", "1"], {}),
     ("tau_h", ["2 ms", "0.01 s", "500 us"], [2.0, 10.0, 0.5], {"units": "ms"}),
 ]
 
