@@ -15,6 +15,9 @@ from simulations.ending import ending_politely
 if TYPE_CHECKING:
     from circuits.spiking.parameters import SpikingParameters
 
+INTERRUPTED = 130
+"""The exit code of a command that Ctrl-C ends."""
+
 app = typer.Typer(
     name="manifold-circuit",
     help="Simulate a neural circuit that learns manifolds from few labels.",
@@ -609,6 +612,9 @@ def main() -> None:
         where = f": {error.filename}" if error.filename else ""
         print(f"manifold-circuit: {error.strerror or error}{where}", file=sys.stderr)
         sys.exit(2)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, SystemExit) as end:
+        # Of Ctrl-C in a command typer makes an exit of its own, with the same code and no word.
+        if isinstance(end, SystemExit) and end.code != INTERRUPTED:
+            raise
         print("manifold-circuit: interrupted", file=sys.stderr)
-        sys.exit(130)
+        sys.exit(INTERRUPTED)

@@ -22,7 +22,6 @@ from typing import Any
 import numpy as np
 import xarray as xr
 from threadpoolctl import threadpool_limits
-from tqdm import tqdm
 
 from circuits import CircuitParameters, files, results
 from circuits.dataset import versions
@@ -33,6 +32,7 @@ from simulations.changes import parse_changes as parse_changes
 from simulations.experiments import EXPERIMENTS, get_experiment
 from simulations.experiments.claim import Claim, to_json
 from simulations.experiments.experiment import Config, Report
+from simulations.run_bar import counting
 
 ROUNDING = 1e-8
 """Runs that differ by less are the same but for rounding, which is another on other machines."""
@@ -172,16 +172,11 @@ def run_experiment(
     if older:
         print(f"{config.experiment}: {older} runs of other settings or other code are replaced")
     todo = [Job(config.as_dict(), seed) for seed in seeds if seed not in done]
-    with tqdm(
-        total=len(seeds),
-        initial=len(done),
-        desc=config.experiment,
-        unit="run",
-        disable=sys.stderr is None,
-    ) as bar:
+    with counting(config.experiment, "", len(done), len(seeds), jobs, scheduler) as bar:
         for dataset in compute(todo, jobs, scheduler, bar.set_postfix_str):
             results.save(dataset, job_path(out, config.experiment, dataset.attrs["seed"]))
-            bar.update()
+            bar.set_postfix_str("", refresh=False)
+            bar.add()
     merged = merge([results.load(job_path(out, config.experiment, seed)) for seed in seeds])
     claims = claims_of(config.experiment, merged)
     merged.attrs |= {"claims": to_json(claims), "experiment": config.experiment, "kind": kind}
@@ -214,9 +209,11 @@ def compute(
     computes a job; `run_job` unless it is given.
     """
     work = work or run_job
+    if not todo:  # nobody is needed, neither here nor elsewhere
+        return
     if scheduler is not None:
         yield from _on_cluster(todo, scheduler, work)
-    elif jobs == 1 or len(todo) <= 1:
+    elif jobs == 1 or len(todo) == 1:
         for job in todo:
             yield work(job, report)
     else:
@@ -256,7 +253,7 @@ def _on_cluster(
         ) from None
     try:
         client = Client(address, timeout=CONNECT_SECONDS)
-    except (OSError, ValueError) as error:
+    except (OSError, TypeError, ValueError) as error:
         raise InputError(f"there is no Dask scheduler at {address}: {error}") from None
     with client:
         futures = [client.submit(work, job, pure=False, retries=2) for job in todo]

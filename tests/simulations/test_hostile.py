@@ -523,6 +523,8 @@ def test_an_interrupt_ends_a_command_and_leaves_whole_files(
     assert process.returncode == 128 + number
     assert taken < 10  # 2.4 s where nobody else needs the processor
     assert "Traceback" not in complaint
+    assert complaint.endswith("manifold-circuit: interrupted\n") == (number == signal.SIGINT)
+    assert ("0 of 20 runs are kept, and the same" in complaint) == (command == "run")
     assert contents(source) == before
     left = [path for path in tmp_path.rglob("*") if path.is_file() and source not in path.parents]
     for path in left:  # figures may be there, and are whole
