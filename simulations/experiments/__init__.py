@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from circuits.errors import InputError
+from circuits.errors import InputError, shown
 
 if TYPE_CHECKING:
     from simulations.experiments.experiment import Experiment
@@ -76,8 +76,8 @@ EXPERIMENTS = {
 
 def get_experiment(name: str) -> Experiment[Any]:
     """The experiment of a name."""
-    if name not in EXPERIMENTS:
-        raise InputError(f"there is no experiment {name!r}: use {', '.join(EXPERIMENTS)}")
+    if not isinstance(name, str) or name not in EXPERIMENTS:
+        raise InputError(f"there is no experiment {shown(name)}: use {', '.join(EXPERIMENTS)}")
     module, cls = EXPERIMENTS[name].place.split(".")
     made: Experiment[Any] = getattr(import_module(f"simulations.experiments.{module}"), cls)(name)
     return made

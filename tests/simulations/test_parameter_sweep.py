@@ -13,7 +13,7 @@ import pytest
 import xarray as xr
 
 from circuits import CircuitParameters, results
-from circuits.errors import DivergenceError, InputError
+from circuits.errors import DivergenceError, InputError, PackageError, ParameterError
 from circuits.files import FileError
 from simulations import kept_runs, parameter_sweep
 from simulations import sweep as repeats
@@ -22,6 +22,15 @@ from simulations.experiments.experiment import Experiment, Settings
 from simulations.parameter_sweep import sweep
 
 NAME = "toy"
+
+
+FAULTS = {
+    13: DivergenceError("rates grew without bound"),
+    17: InputError("no such stream"),
+    19: ParameterError("too few squares"),
+    23: PackageError("not installed"),
+}
+"""What goes wrong at some values of mu."""
 
 
 class ToySettings(Settings):
@@ -40,10 +49,8 @@ class Toy(Experiment[ToySettings]):
     def simulate(self, config, seed, report):
         mu = config.parameters.mu
         self.asked.append((mu, seed))
-        if mu == 13:
-            raise DivergenceError("rates grew without bound")
-        if mu == 17:
-            raise InputError("no such stream")
+        if mu in FAULTS:
+            raise FAULTS[mu]
         points = np.arange(config.settings.n_points)
         return xr.Dataset(
             {
@@ -154,31 +161,84 @@ def test_large_variables_and_those_that_differ_are_left_out_and_named(tmp_path, 
     assert "course" in swept(tmp_path, {"shift": [0.5]})
 
 
-def test_runs_that_diverge_are_unknown_and_the_others_known(tmp_path, capsys):
-    found = swept(tmp_path, {"mu": [1, 13]})
+@pytest.mark.parametrize("mu", [13, 17, 19])
+def test_runs_that_fail_are_unknown_and_the_others_known(tmp_path, capsys, mu):
+    found = swept(tmp_path, {"mu": [1, mu]})
     assert found["value"].sel(mu=1).to_numpy().tolist() == [100, 101]
-    assert np.isnan(found["value"].sel(mu=13)).all()
-    assert np.isnan(found["course"].sel(mu=13)).all()
+    assert np.isnan(found["value"].sel(mu=mu)).all()
+    assert np.isnan(found["course"].sel(mu=mu)).all()
     assert found["word"].to_numpy().tolist() == [["even", "odd"], ["", ""]]
-    assert np.isnan(found["run_seconds"].sel(mu=13)).all()
+    assert np.isnan(found["run_seconds"].sel(mu=mu)).all()
     assert found.attrs["engine"] == "exact"
     assert found["run_failed"].to_numpy().tolist() == [[False, False], [True, True]]
-    assert "toy: 2 of 4 runs diverged and are NaN\n" in capsys.readouterr().out
+    reason = f"at mu={mu}; the first, with seed 0: {FAULTS[mu]}"
+    assert f"toy: 2 of 4 runs failed and are NaN, {reason}\n" in capsys.readouterr().out
     Toy.asked.clear()
-    again = swept(tmp_path, {"mu": [1, 13]})
+    again = swept(tmp_path, {"mu": [1, mu]})
     assert Toy.asked == []
     xr.testing.assert_identical(again.drop_attrs(), found.drop_attrs())
-    with pytest.raises(InputError, match=r"every run of the sweep diverged.*grew without bound"):
-        swept(tmp_path / "all", {"mu": [13]})
+    with pytest.raises(InputError, match=f"^every run of the sweep failed, {reason}$"):
+        swept(tmp_path / "all", {"mu": [mu]})
 
 
-def test_a_run_that_cannot_be_made_names_its_combination(tmp_path):
-    with pytest.raises(InputError, match=r"^with mu=17.0 and seed 0: no such stream$"):
-        swept(tmp_path, {"mu": [1, 17]})
+def test_of_many_combinations_that_fail_the_first_are_named(tmp_path, monkeypatch):
+    for mu in range(2, 9):
+        monkeypatch.setitem(FAULTS, mu, InputError(f"not with {mu}"))
+    found = swept(tmp_path, {"mu": range(1, 9), "readout": ["clip"]}, repeats=1, seed=4)
+    assert found["run_failed"].sum() == 7
+    assert found.attrs["failed"] == (
+        "at mu=2, readout=clip; mu=3, readout=clip; mu=4, readout=clip; mu=5, readout=clip; "
+        "mu=6, readout=clip and 2 more; the first, with seed 4: not with 2"
+    )
+    assert swept(tmp_path, {"mu": [1]}).attrs["failed"] == ""
+
+
+def test_what_the_machine_lacks_ends_a_sweep_and_names_the_combination(tmp_path):
+    with pytest.raises(PackageError, match=r"^with mu=23 and seed 0: not installed$"):
+        swept(tmp_path, {"mu": [1, 23]})
     assert not (tmp_path / f"sweep-{NAME}.nc").exists()
     Toy.asked.clear()
     swept(tmp_path, {"mu": [1, 2]}, repeats=1)
     assert Toy.asked == [(2, 0)]  # what was finished is kept
+
+
+def test_what_runs_need_is_looked_for_before_anything_is_written(tmp_path, monkeypatch):
+    asked = []
+
+    def check(self, config, seeds):
+        asked.append((config.parameters.mu, list(seeds)))
+        if config.parameters.mu == 2 and asked[-1][1]:
+            raise PackageError("there is no 2")
+
+    out = tmp_path / "results"
+    monkeypatch.setattr(Toy, "check", check)
+    with pytest.raises(PackageError, match=r"^with mu=2: there is no 2$"):
+        swept(out, {"mu": [1, 2]})
+    assert asked == [(1, [0, 1]), (2, [0, 1])]
+    assert not out.exists()
+    assert Toy.asked == []
+    # On a cluster there may be what is not here; and what is there needs nothing any more.
+    monkeypatch.setattr(repeats, "_on_cluster", lambda todo, address, work: map(work, todo))
+    swept(out, {"mu": [2]}, scheduler="tcp://there")
+    assert len(asked) == 2
+    swept(out, {"mu": [1, 2]}, repeats=2)
+    assert asked[2:] == [(1, [0, 1]), (2, [])]
+
+
+def test_nobody_is_asked_where_nothing_is_missing(tmp_path, monkeypatch):
+    expected = swept(tmp_path)
+    monkeypatch.setattr(repeats, "_on_cluster", lambda *arguments: pytest.fail("asked for"))
+    found = swept(tmp_path, scheduler="tcp://nowhere")
+    assert found["value"].variable.equals(expected["value"].variable)
+
+
+def test_the_main_variable_is_found_where_it_is_renamed(tmp_path, monkeypatch):
+    monkeypatch.setattr(Toy, "main", "shift")
+    real = Toy.simulate
+    monkeypatch.setattr(Toy, "simulate", lambda *rest: real(*rest).rename(value="shift"))
+    found = swept(tmp_path, {"shift": [1, 2]}, changes={"mu": 3})
+    assert found.attrs["main"] == "own_shift"
+    assert found["own_shift"].to_numpy().tolist() == [[300, 301], [300, 301]]
 
 
 # What is kept
@@ -206,7 +266,7 @@ def test_more_repeats_and_more_values_compute_only_those(tmp_path, capsys):
     assert Toy.asked == [(3, 0), (3, 1)]  # of other settings
 
 
-def test_runs_are_written_together_and_an_interrupt_loses_none(tmp_path, monkeypatch):
+def test_runs_are_written_together_and_an_interrupt_loses_none(tmp_path, capsys, monkeypatch):
     real = Toy.simulate
 
     def interrupted(self, config, seed, report):
@@ -217,6 +277,8 @@ def test_runs_are_written_together_and_an_interrupt_loses_none(tmp_path, monkeyp
     monkeypatch.setattr(Toy, "simulate", interrupted)
     with pytest.raises(KeyboardInterrupt):
         swept(tmp_path)
+    sentence = "toy: 4 of 6 runs are kept, and the same command goes on from there\n"
+    assert capsys.readouterr().err.endswith(f"\n{sentence}")
     assert len(kept(tmp_path)) == 1
     assert not (tmp_path / f"sweep-{NAME}.nc").exists()
     monkeypatch.undo()
@@ -245,6 +307,7 @@ def test_a_share_of_the_time_may_wait_as_well(tmp_path, monkeypatch):
     clock = [0.0]
     monkeypatch.setattr(time, "monotonic", lambda: clock[0])
     runs = kept_runs.KeptRuns(tmp_path / "runs", NAME)
+    runs.prepare()
     config = Toy(NAME).config("exact", {})
 
     def add(seed, now):
@@ -353,6 +416,10 @@ def test_another_kind_of_result_is_not_written_over(tmp_path):
         ({"repeats": 20_000}, "20000 repeats from seed 0 on leave the range of seeds"),
         ({"engine": "steam"}, "there is no engine 'steam'"),
         ({"over": {"mu": [1, -1]}}, "with mu=-1: mu must be"),
+        ({"over": [1, 2]}, "over must be values by name such as .*, got "),
+        ({"changes": [1]}, "changes must be values by name such as {'mu': 10}, got "),
+        ({"seed": "a"}, "seed must be a whole number from 0, got 'a'"),
+        ({"seed": 1.5}, "seed must be a whole number from 0, got 1.5"),
     ],
 )
 def test_what_is_refused_leaves_nothing(tmp_path, options, sentence):
@@ -360,3 +427,14 @@ def test_what_is_refused_leaves_nothing(tmp_path, options, sentence):
         swept(tmp_path / "new", **options)
     assert not (tmp_path / "new").exists()
     assert Toy.asked == []
+
+
+def test_a_folder_that_is_none_is_refused():
+    with pytest.raises(InputError, match="^out must be the name of a folder, got None$"):
+        swept(None)
+    assert Toy.asked == []
+
+
+def test_an_experiment_that_is_none_is_refused(tmp_path):
+    with pytest.raises(InputError, match=r"^there is no experiment \['toy'\]: use "):
+        sweep([NAME], {"mu": [1]}, out=tmp_path)

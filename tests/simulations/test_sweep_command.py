@@ -106,14 +106,17 @@ def test_an_interrupted_command_goes_on(tmp_path):
         assert letter, seen
         seen += letter
     process.send_signal(signal.SIGINT)
-    process.communicate()
+    said = process.communicate()[1]
     assert process.returncode == 130
+    (stays,) = re.findall(r"^two-moons: (\d+) of 200 runs are kept, and the same", said, re.M)
+    assert said.endswith("\nmanifold-circuit: interrupted\n")
     assert processes.left_after(mark, 20) == []
     assert not (tmp_path / "sweep-two-moons.nc").exists()
     done = command(*words)
     assert done.returncode == 0, done.stderr
     (before,) = re.findall(r"two-moons: (\d+) of 200 runs were finished before", done.stdout)
     assert 1 <= int(before) < 200
+    assert int(before) == int(stays)
     assert results.load(tmp_path / "sweep-two-moons.nc").sizes["mu"] == 200
 
 
