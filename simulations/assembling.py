@@ -16,6 +16,7 @@ from circuits.dataset import versions
 from circuits.errors import InputError
 from simulations.combinations import Combinations
 from simulations.experiments import EXPERIMENTS
+from simulations.experiments.experiment import Experiment
 from simulations.kept_runs import KeptRuns
 from simulations.sweep import TROUBLES
 
@@ -65,7 +66,7 @@ def assembled(combinations: Combinations, seeds: list[int], kept: KeptRuns) -> x
             coords[own[str(name)]] = ([own[str(dim)] for dim in values.dims], values.to_numpy())
     said = _said(whole, alike, own, coords)
     said["failed"] = _failures(combinations, seeds, reasons)
-    said["main"] = own.get(combinations.experiment.main, combinations.experiment.main)
+    said |= _drawn(combinations.experiment, own)
     return xr.Dataset(data, coords, _attributes(combinations) | said)
 
 
@@ -147,6 +148,12 @@ def _attributes(combinations: Combinations) -> dict[str, Any]:
         "versions": json.dumps(versions()),
         "code": results.code_revision(),
     }
+
+
+def _drawn(experiment: Experiment[Any], own: dict[str, str]) -> dict[str, Any]:
+    """What a figure shows of a sweep unless something else is chosen."""
+    main_at = {own.get(dim, dim): place for dim, place in experiment.main_at.items()}
+    return {"main": own.get(experiment.main, experiment.main), "main_at": json.dumps(main_at)}
 
 
 def _said(

@@ -413,12 +413,14 @@ def plot(
     from analysis import kinds
     from circuits import files, results
 
-    dataset = results.load(result)
+    dataset, ending = results.load(result), ""
     if variable is not None or at:
-        from analysis.sweeps import chosen
+        from analysis.sweeps import chosen, held_name
         from simulations.changes import parse_changes
 
         dataset = chosen(dataset, variable, parse_changes(at or [], "--at"))
+        # Each of what may be chosen has a file of its own.
+        ending = "".join(f"-{part}" for part in (variable, held_name(dataset)) if part)
     folder = out or result.parent / "figures"
     files.require_folder(folder)
     offered = kinds.offered(dataset)
@@ -429,8 +431,7 @@ def plot(
     refused = []
     for name in wanted:
         try:
-            stem = f"{result.stem}-{name}" + (f"-{variable}" if variable else "")
-            drawn = kinds.save(dataset, name, folder / stem)
+            drawn = kinds.save(dataset, name, folder / f"{result.stem}-{name}{ending}")
         except InputError as error:
             refused.append(str(error))
         else:

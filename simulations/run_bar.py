@@ -35,13 +35,13 @@ class RunBar(tqdm):  # type: ignore[type-arg]
     def format_dict(self) -> dict[str, Any]:
         """With the pace of the runs that are timed; with 0, which is shown as unknown, until there
         are some."""
-        known: dict[str, Any] = super().format_dict
+        known: dict[str, Any] = {**super().format_dict}
         timed = self.finished - self._timed_from
         if timed > 0:
             pace: float | None = timed / max(time.monotonic() - self._since, 1e-9)
         else:
             pace = None if known["n"] == known["total"] else 0.0  # all that there were
-        return {**known, "rate": pace}
+        return known | {"rate": pace}
 
 
 @contextmanager

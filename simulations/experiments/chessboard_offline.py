@@ -95,6 +95,7 @@ class ChessboardOffline(base.Experiment[Settings]):
     parameters: ClassVar = PARAMETERS
     lift: ClassVar = ROLL_LIFT
     main: ClassVar = "online_error"
+    main_at: ClassVar = {"time": None}
     repeats: ClassVar = 60
     """Enough for the lead with few points in 0.95 of resamples of seeds 5000 to 5079."""
     selection_repeats: ClassVar = 10

@@ -126,6 +126,9 @@ class Experiment(ABC, Generic[OwnSettings]):
     """Settings that say how large a repeat is; see `decide`."""
     main: ClassVar[str] = ""
     """The variable that says most of how well a repeat went: what is drawn of a sweep."""
+    main_at: ClassVar[dict[str, Any]] = {}
+    """Where a sweep is drawn along dimensions whose first place says little, such as a control or
+    an early time: a value, or None for the last."""
     quick: ClassVar[dict[str, Any]] = {}
     quick_repeats: ClassVar[int] = 2
     perturbable: ClassVar[bool] = True

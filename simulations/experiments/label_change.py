@@ -73,6 +73,7 @@ class LabelChange(base.Experiment[Settings]):
     parameters: ClassVar = PARAMETERS
     lift: ClassVar = ROLL_LIFT
     main: ClassVar = "constant_error"
+    main_at: ClassVar = {"stream": "changed", "time": None}
     selection_repeats: ClassVar = 5
     taken: ClassVar = {
         "mu": "mu_grid",

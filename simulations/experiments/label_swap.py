@@ -96,6 +96,7 @@ class LabelSwap(base.Experiment[Settings]):
     parameters: ClassVar = CircuitParameters()
     lift: ClassVar = MOONS_LIFT
     main: ClassVar = "constant_wrong"
+    main_at: ClassVar = {"part": None}
     repeats: ClassVar = 20
     selection_repeats: ClassVar = 10
     taken: ClassVar = {

@@ -128,6 +128,7 @@ class RepresentationalDrift(base.Experiment[Settings]):
     parameters: ClassVar = CircuitParameters(n_tiles=40, tile_radius=0.4, tiles="first")
     lift: ClassVar = RING_LIFT
     main: ClassVar = "readout_course"
+    main_at: ClassVar = {"stream": "noise", "part": None}
     repeats: ClassVar = 8
     perturbable: ClassVar = False
     quick: ClassVar = {"n_points": 5000, "n_tiling": 2000, "other_sizes": (1e-5, 8e-5)}

@@ -430,7 +430,7 @@ def test_what_is_refused_leaves_nothing(tmp_path, options, sentence):
 
 
 def test_a_folder_that_is_none_is_refused():
-    with pytest.raises(InputError, match="^out must be the name of a folder, got None$"):
+    with pytest.raises(InputError, match=r"^out must be the name of a folder, got None$"):
         swept(None)
     assert Toy.asked == []
 

@@ -55,9 +55,14 @@ def test_a_cluster_is_waited_for(capsys):
 def test_an_end_says_what_stays(capsys, monkeypatch, end, shown):
     if not shown:
         monkeypatch.setattr(sys, "stderr", None)
-    with pytest.raises(end), run_bar.counting("toy", "sweep ", 2, 9, 1, None) as bar:
-        bar.add()
-        raise end
+
+    def ended():
+        with run_bar.counting("toy", "sweep ", 2, 9, 1, None) as bar:
+            bar.add()
+            raise end
+
+    with pytest.raises(end):
+        ended()
     said = "".join(capsys.readouterr())
     assert "toy: 3 of 9 runs are kept, and the same command goes on from there\n" in said
 
