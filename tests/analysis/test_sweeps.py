@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from itertools import pairwise
+
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
@@ -47,6 +50,10 @@ def a_sweep(*names: str, repeats: int = 5, **values) -> xr.Dataset:
 def closed():
     yield
     plt.close("all")
+
+
+def title(figure) -> str:
+    return figure.get_suptitle()
 
 
 def texts(ax) -> list[str]:
@@ -139,7 +146,8 @@ def test_more_parameters_are_refused_until_some_are_held():
     ):
         kinds.draw(four, "sweep")
     figure = kinds.draw(sweeps.chosen(four, None, {"n_tiles": 40}), "sweep")
-    assert figure.axes[-1].get_ylabel() == "accuracy (n_tiles 40), mean of repeats"
+    assert figure.axes[-1].get_ylabel() == "accuracy, mean of repeats"
+    assert title(figure) == "two-moons, 5 repeats of each\nn tiles 40"
     held = sweeps.chosen(a_sweep("mu"), None, {"mu": 10})
     with pytest.raises(InputError, match="has 0 "):
         kinds.draw(held, "sweep")
@@ -155,14 +163,194 @@ def test_more_parameters_are_refused_until_some_are_held():
 
 def test_a_variable_of_its_own_dimensions_is_taken_at_the_first_and_says_so():
     result = sweeps.chosen(a_sweep("tile_radius"), "late", {})
-    (ax,) = kinds.draw(result, "sweep").axes
-    assert ax.get_ylabel() == "late (placement late)"
+    figure = kinds.draw(result, "sweep")
+    (ax,) = figure.axes
+    assert ax.get_ylabel() == "late"
+    assert title(figure) == "two-moons, 5 repeats of each\nplacement late"
     assert ax.lines[0].get_ydata()[0] == pytest.approx(0.002, rel=1e-12)
     plt.close("all")
     result = sweeps.chosen(a_sweep("tile_radius"), "late", {"placement": "first"})
-    (ax,) = kinds.draw(result, "sweep").axes
-    assert ax.get_ylabel() == "late (placement first)"
+    figure = kinds.draw(result, "sweep")
+    (ax,) = figure.axes
+    assert title(figure) == "two-moons, 5 repeats of each\nplacement first"
     assert ax.lines[0].get_ydata()[0] == pytest.approx(0.502, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("preferred", "place"),
+    [
+        ({"placement": "first"}, "first"),
+        ({"placement": None}, "first"),  # the last
+        ({"placement": "gone"}, "late"),
+        ({"other": None}, "late"),
+        ("[" * 9999, "late"),
+        ([1], "late"),
+        (3, "late"),
+    ],
+)
+def test_an_experiment_may_name_where_it_is_drawn(preferred, place):
+    note = preferred if isinstance(preferred, str) else json.dumps(preferred)
+    result = a_sweep("tile_radius").assign_attrs(main="late", main_at=note)
+    figure = kinds.draw(result, "sweep")
+    assert title(figure).endswith(f"\nplacement {place}")
+    first = figure.axes[0].lines[0].get_ydata()[0]
+    assert first == pytest.approx(0.502 if place == "first" else 0.002, rel=1e-12)
+
+
+def test_a_dimension_without_places_is_said_to_be_cut():
+    result = a_sweep("tile_radius").drop_vars("placement").assign_attrs(main="late")
+    figure = kinds.draw(result, "sweep")
+    assert title(figure).endswith("\nfirst placement")
+    assert figure.axes[0].lines[0].get_ydata()[0] == pytest.approx(0.002, rel=1e-12)
+    assert "placement" not in title(kinds.draw(result.isel(placement=[1]), "sweep"))
+
+
+LEFT_OUT = [
+    ({"differing": '["points", "error"]'}, ", because its shape or places differ between runs"),
+    ({"large": '["error"]'}, ", because it has too many values"),
+    ({"large": '["points"]'}, ""),
+]
+
+
+@pytest.mark.parametrize(("notes", "why"), LEFT_OUT)
+def test_what_was_left_out_of_a_sweep_is_not_replaced_by_another_variable(notes, why):
+    result = a_sweep("mu").assign_attrs(main="error", **notes)
+    with pytest.raises(InputError) as error:
+        kinds.draw(result, "sweep")
+    assert f"'error', is not in the sweep{why}: choose with --variable from accuracy, late" in str(
+        error.value
+    )
+    assert kinds.draw(sweeps.chosen(result, "late", {}), "sweep")
+
+
+TYPED = [
+    ("recycle", ["true", "false"], False, 1),
+    ("recycle", ["true", "false"], "false", 1),
+    ("mu", [1.0, 10**0.6, 10**0.7], 3.981, 1),
+    ("mu", [1.0, 10**0.6, 10**0.7], 10**0.6, 1),
+    ("mu", [1000.125, 1000.25, 1000.5], 1000.25, 1),
+    ("mu", [1.0, 2.0], "2", 1),
+    ("gain", ["control", "1.0", "20.0"], 1, 1),
+    ("gain", ["control", "1", "20"], 20.0, 2),
+    ("gain", ["control", "1", "20"], "control", 0),
+    ("mu_grid", ["[3.0]", "[1.0, 2.0]"], [1, 2], 1),
+    ("mu_grid", ["[3]", "[1, 2]"], (1.0, 2.0), 1),
+    ("images", ["a, b", "c"], " c ", 1),
+]
+
+
+@pytest.mark.parametrize(("name", "places", "typed", "place"), TYPED)
+def test_a_place_is_found_as_it_is_typed_and_as_it_is_shown(name, places, typed, place):
+    result = sweeps.chosen(a_sweep(name, **{name: places}), None, {name: typed})
+    assert result[name].item() == places[place]
+
+
+@pytest.mark.parametrize(("typed", "place"), [("20 ms", 1), ("0.02 s", 1), (20, 1), ("10ms", 0)])
+def test_durations_may_have_a_unit(typed, place):
+    result = a_sweep("tau_u", tau_u=[10.0, 20.0])
+    result["tau_u"].attrs["units"] = "ms"
+    assert sweeps.chosen(result, None, {"tau_u": typed})["tau_u"] == [10, 20][place]
+    with pytest.raises(InputError, match=r"has no tau_u of '20 s': it has 10, 20 ms$"):
+        sweeps.chosen(result, None, {"tau_u": "20 s"})
+    held = sweeps.chosen(result.assign_attrs(main="late"), None, {"tau_u": typed})
+    assert sweeps.measured(held).held[0] == f"tau u {[10, 20][place]} ms"
+
+
+def test_close_values_are_offered_so_that_they_can_be_told_apart():
+    result = a_sweep("mu", mu=[1000.125, 1000.25])
+    with pytest.raises(InputError, match=r"no mu of 1000: it has 1000\.12, 1000\.25$"):
+        sweeps.chosen(result, None, {"mu": 1000})
+    for typed in (1000.12, 1000.125):
+        assert sweeps.chosen(result, None, {"mu": typed})["mu"] == 1000.125
+
+
+def drawn(result):
+    figure = kinds.draw(result, "sweep")
+    figure.canvas.draw()
+    return figure
+
+
+def assert_readable(figure):
+    """No text is cut off, and no names of ticks lie on each other."""
+    needed, (width, height) = figure.get_tightbbox(), figure.get_size_inches()
+    assert 0 <= needed.x0 < needed.x1 <= width
+    assert 0 <= needed.y0 < needed.y1 <= height
+    for ax in figure.axes:
+        names = [name for name in ax.get_xticklabels() if name.get_text()]
+        if names and names[0].get_rotation() == 0:  # the boxes of those that are turned overlap
+            boxes = sorted((name.get_window_extent() for name in names), key=lambda box: box.x0)
+            assert all(one.x1 < two.x0 for one, two in pairwise(boxes))
+
+
+GRIDS = ["[1, 2, 5, 10, 20, 50, 100]", "[3, 10]", f"[{', '.join(['100000'] * 12)}]"]
+LONG = "spread_presentations_of_all_kinds_of_streams_there_are_in_the_world"
+
+CROWDED = {
+    "a line": (("mu_grid",), {}),
+    "many words": (("order",), {}),
+    "a map": (("mu_grid", "other_grid"), {}),
+    "a small map": (("readout", "tile_radius"), {}),
+    "one value": (("mu", "readout"), {"mu": [1.0]}),
+    "several maps": (("learning_rate", "mu_grid", "n_tiles"), {}),
+    "two maps": (("n_tiles", "readout", "tile_radius"), {"tile_radius": [0.2, 0.3]}),
+}
+
+
+@pytest.mark.parametrize("variable", ["accuracy", LONG])
+@pytest.mark.parametrize("name", CROWDED)
+def test_nothing_is_cut_off_and_names_do_not_overlap(name, variable):
+    names, values = CROWDED[name]
+    values = {
+        **{"mu_grid": GRIDS, "other_grid": GRIDS, "order": [f"word {i}" for i in range(40)]},
+        "learning_rate": [0.001, 0.0031622, 0.01, 0.031622, 0.1],
+        **values,
+    }
+    result = a_sweep(*names, **values).rename(late=LONG).assign_attrs(main=variable)
+    assert_readable(drawn(result))
+
+
+def test_equal_values_have_one_scale_in_map_and_bar():
+    result = a_sweep("mu", "tile_radius")
+    for value in (0.75, 0.0, -3.0, 1e300):
+        # The second differs by rounding only.
+        result["accuracy"][...] = value
+        result["accuracy"][0] = value * (1 + 1e-15)
+        ax, bar = drawn(result).axes
+        low, high = ax.images[0].get_clim()
+        assert low < value < high
+        assert bar.get_ylim() == pytest.approx((low, high), rel=1e-9)
+        boxes = [text.get_bbox_patch().get_facecolor() for text in ax.texts]
+        shade = ax.images[0].cmap(ax.images[0].norm(value))
+        assert np.abs(np.array(boxes) - shade).max() < 0.01
+
+
+def test_whole_numbers_have_whole_ticks():
+    (ax,) = drawn(a_sweep("n_tiles", n_tiles=[2, 3, 4])).axes
+    assert all(tick == round(tick) for tick in ax.get_xticks())
+    (ax,) = drawn(a_sweep("tile_radius", tile_radius=[2.0, 2.5, 3.0])).axes
+    assert any(tick != round(tick) for tick in ax.get_xticks())
+
+
+def test_one_repeat_is_no_mean():
+    figure = kinds.draw(a_sweep("mu", "tile_radius", repeats=1), "sweep")
+    assert figure.axes[-1].get_ylabel() == "accuracy"
+
+
+def test_what_is_held_is_in_the_name_of_the_file():
+    result = a_sweep("mu", "mu_grid", mu=[10**0.6, 10.0], mu_grid=GRIDS)
+    assert sweeps.held_name(result) == ""
+    names = [
+        sweeps.held_name(sweeps.chosen(result, None, at))
+        for at in ({"mu": 3.981}, {"mu": 10**0.6}, {"mu": 10}, {"mu": 10, "placement": "first"})
+    ]
+    assert names == ["mu-3.981", "mu-3.981", "mu-10", "mu-10-placement-first"]
+    assert sweeps.held_name(sweeps.chosen(result, None, {"mu_grid": [3, 10]})) == "mu_grid-_3_10"
+    long = [
+        sweeps.held_name(sweeps.chosen(result, None, {"mu_grid": GRIDS[2], "mu": mu}))
+        for mu in (10, 10**0.6)
+    ]
+    assert long[0] != long[1]
+    assert all(len(name) < 120 for name in long)
 
 
 REFUSED = [
@@ -235,8 +423,16 @@ def test_the_command_draws_a_sweep_and_other_results_say_they_are_none(tmp_path)
     path = results.save(a_sweep("mu", "readout"), tmp_path / "sweep-two-moons.nc")
     done = command("plot", path, "--variable", "late", "--at", "placement=first")
     assert done.returncode == 0, done.stderr
-    with Image.open(tmp_path / "figures" / "sweep-two-moons-sweep-late.png") as image:
+    first = tmp_path / "figures" / "sweep-two-moons-sweep-late-placement-first.png"
+    with Image.open(first) as image:
         assert image.text["Title"] == kinds.KINDS["sweep"].title
+    for words in (["--at", "placement=late"], []):
+        assert command("plot", path, "--variable", "late", *words).returncode == 0
+    assert sorted(file.name for file in (tmp_path / "figures").glob("*.png")) == [
+        "sweep-two-moons-sweep-late-placement-first.png",
+        "sweep-two-moons-sweep-late-placement-late.png",
+        "sweep-two-moons-sweep-late.png",
+    ]
     refused = command("plot", path, "--kind", "raster")
     assert refused.returncode == 2
     assert "raster needs h, W, points, which the result lacks; it can show sweep" in refused.stderr
