@@ -100,7 +100,8 @@ def chosen(result: xr.Dataset, variable: str | None, at: Mapping[str, Any]) -> x
 def held_name(result: xr.Dataset) -> str:
     """What a chosen sweep is held at, as a part of the names of its figures."""
     held = sorted(_noted(result, "held").items())
-    name = re.sub(r"[^\w.+-]+", "_", "-".join(f"{dim}-{word}" for dim, word in held)).strip("_")
+    plain = [re.sub(r"[^\w.+-]+", "_", str(part)).strip("_") for pair in held for part in pair]
+    name = "-".join(plain)
     if len(name) > MOST_LETTERS:
         name = f"{name[:MOST_LETTERS]}-{hashlib.sha256(str(held).encode()).hexdigest()[:8]}"
     return name

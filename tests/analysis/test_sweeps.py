@@ -344,7 +344,7 @@ def test_what_is_held_is_in_the_name_of_the_file():
         for at in ({"mu": 3.981}, {"mu": 10**0.6}, {"mu": 10}, {"mu": 10, "placement": "first"})
     ]
     assert names == ["mu-3.981", "mu-3.981", "mu-10", "mu-10-placement-first"]
-    assert sweeps.held_name(sweeps.chosen(result, None, {"mu_grid": [3, 10]})) == "mu_grid-_3_10"
+    assert sweeps.held_name(sweeps.chosen(result, None, {"mu_grid": [3, 10]})) == "mu_grid-3_10"
     long = [
         sweeps.held_name(sweeps.chosen(result, None, {"mu_grid": GRIDS[2], "mu": mu}))
         for mu in (10, 10**0.6)

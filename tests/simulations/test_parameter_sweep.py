@@ -232,12 +232,17 @@ def test_nobody_is_asked_where_nothing_is_missing(tmp_path, monkeypatch):
     assert found["value"].variable.equals(expected["value"].variable)
 
 
-def test_the_main_variable_is_found_where_it_is_renamed(tmp_path, monkeypatch):
+def test_what_is_drawn_is_found_where_it_is_renamed(tmp_path, monkeypatch):
     monkeypatch.setattr(Toy, "main", "shift")
     real = Toy.simulate
     monkeypatch.setattr(Toy, "simulate", lambda *rest: real(*rest).rename(value="shift"))
     found = swept(tmp_path, {"shift": [1, 2]}, changes={"mu": 3})
     assert found.attrs["main"] == "own_shift"
+    assert json.loads(found.attrs["main_at"]) == {}
+    monkeypatch.setattr(Toy, "main_at", {"mu": None, "place": 2})
+    found = swept(tmp_path, {"mu": [1, 2]})
+    assert json.loads(found.attrs["main_at"]) == {"own_mu": None, "place": 2}
+    found = swept(tmp_path, {"shift": [1, 2]}, changes={"mu": 3})
     assert found["own_shift"].to_numpy().tolist() == [[300, 301], [300, 301]]
 
 

@@ -144,7 +144,11 @@ def test_a_command_that_is_killed_has_kept_what_it_wrote(tmp_path):
 def test_what_an_experiment_says_most_by_is_there(name):
     experiment = get_experiment(name)
     assert experiment.main
-    assert experiment.main in kept_runs.reduced(simulate(name).assign_attrs(failed=""))
+    found = kept_runs.reduced(simulate(name).assign_attrs(failed=""))
+    assert experiment.main in found
+    for dim, place in experiment.main_at.items():
+        assert dim in found[experiment.main].dims
+        assert place is None or place in found[dim]
 
 
 def test_a_refusal_on_the_command_line(tmp_path):
