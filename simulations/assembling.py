@@ -33,8 +33,8 @@ def assembled(combinations: Combinations, seeds: list[int], kept: KeptRuns) -> x
     Variables that do not have the same dimensions at the same places in every run are left out. A
     run that failed is unknown (NaN).
     """
-    marks = [config.fingerprint() for config in combinations.configs]
-    table_of, row_of = np.array([kept.places[mark, seed] for mark in marks for seed in seeds]).T
+    places = [kept.places[mark, seed] for mark in combinations.marks for seed in seeds]
+    table_of, row_of = np.array(places).T
     tables = {int(i): kept.tables[i] for i in np.unique(table_of)}
     shape = (*combinations.shape, len(seeds))
     runs = _Runs(tables, table_of.reshape(shape), row_of.reshape(shape))

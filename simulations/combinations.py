@@ -9,6 +9,7 @@ import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -47,6 +48,11 @@ class Combinations:
     def shape(self) -> tuple[int, ...]:
         """How many values there are of each."""
         return tuple(map(len, self.over.values()))
+
+    @cached_property
+    def marks(self) -> list[str]:
+        """The fingerprints of the configurations."""
+        return [config.fingerprint() for config in self.configs]
 
     def coordinate(self, name: str) -> tuple[NDArray[Any], dict[str, str]]:
         """The values of a parameter as a coordinate, and its attributes: durations in ms, numbers

@@ -109,15 +109,13 @@ def _folder(out: Any) -> Path:
 
 def _check(combinations: Combinations, seeds: list[int], kept: KeptRuns) -> None:
     """Refuse runs that are not there and lack what they need: data, packages."""
-    configs = combinations.configs
     # Tens of thousands may take a while, as where each looks at its data.
-    for i, config in enumerate(
-        tqdm(configs, "checks", leave=False, delay=2, disable=sys.stderr is None)
+    for i, mark in enumerate(
+        tqdm(combinations.marks, "checks", leave=False, delay=2, disable=sys.stderr is None)
     ):
-        mark = config.fingerprint()
         missing = [seed for seed in seeds if (mark, seed) not in kept.places]
         try:
-            combinations.experiment.check(config, missing)
+            combinations.experiment.check(combinations.configs[i], missing)
         except CircuitError as error:
             raise type(error)(f"with {combinations.words(i)}: {error}") from error
 
@@ -131,7 +129,7 @@ def _compute(
 ) -> None:
     """Compute the runs that are not kept, every combination before the next seed."""
     name = combinations.experiment.name
-    marks = [config.fingerprint() for config in combinations.configs]
+    marks = combinations.marks
     plain = [config.as_dict() for config in combinations.configs]
     words = [combinations.words(i) for i in range(len(plain))]
     todo = [

@@ -345,6 +345,8 @@ def test_dask_that_is_not_there(monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", Elsewhere())
     with pytest.raises(InputError, match="no Dask scheduler at tcp://nowhere: no route"):
         list(sweep.compute([job(0)], 1, "tcp://nowhere"))
+    with pytest.raises(InputError, match="no Dask scheduler at 5: "):
+        list(sweep.compute([job(0)], 1, 5))
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(InputError, match=r"needs dask.distributed: pip install"):
         list(sweep.compute([job(0)], 1, "tcp://there"))
