@@ -50,8 +50,12 @@ def in_threads(tasks):
 
 def said_by(code: str, builds: Path) -> str:
     """What a process of its own prints: one in which nobody has imported Brian2 yet."""
+    # As the fixture `quick_cython`; Brian2 reads it where it is first imported.
+    quick = f"codegen.cpp.extra_compile_args_gcc = {['-w', '-O0', '-std=c++11']}\n"
+    (builds.parent / "brian_preferences").write_text(quick)
     done = subprocess.run(
         [sys.executable, "-c", COMMON + code],
+        cwd=builds.parent,
         env=os.environ | {cache.DIRECTORY_VARIABLE: str(builds)},
         capture_output=True,
         text=True,

@@ -46,7 +46,9 @@ def stream(n_readouts: int):
     + [("numpy", name) for name in CIRCUITS]
     + [("cython", "default")],
 )
-def test_every_spike_comes_in_the_same_step_as_in_the_reference(engine, name):
+def test_every_spike_comes_in_the_same_step_as_in_the_reference(engine, name, request):
+    if engine == "cython":
+        request.getfixturevalue("quick_cython")
     changes, firing = CIRCUITS[name]
     p, s = small_circuit(**changes), SpikingParameters(**SHORT | firing)
     points, labels = stream(p.n_readouts)
