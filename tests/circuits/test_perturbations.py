@@ -29,7 +29,14 @@ from circuits.errors import InputError, ParameterError
 from circuits.gaussian import gaussian
 from circuits.keeping import load_circuit
 from circuits.making import make_circuit
-from circuits.perturbations import KINDS, NOISY, kind_of, parse_perturbation, perturbation_from
+from circuits.perturbations import (
+    KINDS,
+    NOISY,
+    Timed,
+    kind_of,
+    parse_perturbation,
+    perturbation_from,
+)
 from circuits.rules import Rule
 from circuits.spiking.parameters import SpikingParameters
 from circuits.state import GONE
@@ -619,18 +626,37 @@ def test_values_as_they_are_typed(text, value):
         ("noise:on=h,size=-1", "size"),
         ("noise:on=h", "size"),
         ("noise:on=h,size=1,on=u", "given twice"),
-        ("noise:on=h,size=1,seed=9999999999", "seed"),
+        (f"noise:on=h,size=1,seed={2**31}", "seed"),
+        (f"noise:on=h,size=1,at={2**31}", "at"),
+        (f"lesion:tiles=1,at={10**30}", "at"),
         ("current:into=h,amount=inf", "amount"),
         ("current:into=y,amount=1,steps=1+2", "steps does nothing for y"),
         ("freeze:at=10,until=5", "until=5 must be after at=10"),
         ("freeze:what=W+W", "nothing twice"),
         ("freeze:what=h", "what"),
         ("delay:time=2", "unit"),
+        ("delay:time=1e400 s", "finite"),
         ("gain:spread=4", "spread"),
     ],
 )
 def test_what_makes_no_sense_is_refused(text, words):
     refused(lambda: parse_perturbation(text), words, ParameterError)
+
+
+def test_the_largest_numbers_are_those_of_32_bits():
+    most = 2**31 - 1
+    noise = Noise(on="h", size=1, seed=most, at=most - 1, until=most)
+    assert noise.active(np.array([most - 2, most - 1, most])).tolist() == [0, 1, 0]
+
+
+def test_what_is_no_perturbation_is_refused_with_the_names_of_those_that_are():
+    """Neither is what they have in common."""
+    for other in (Timed(at=3), {"kind": "noise"}, "noise"):
+        refused(
+            lambda other=other: ReferenceCircuit(SMALL, LIFT, perturbations=[other]),
+            "one of Lesion, Current, Noise, Freeze, Delay, UnequalGain, got",
+            ParameterError,
+        )
 
 
 @pytest.mark.parametrize(
