@@ -284,7 +284,7 @@ def _nearest_before(points: FloatArray, window: int) -> NDArray[np.intp]:
     first, which has none before it, is given itself."""
     when = np.arange(len(points))
     nearest, least = when.copy(), np.full(len(points), np.inf)
-    for lag in range(1, min(window, len(points) - 1) + 1):
+    for lag in range(1, min(window + 1, len(points))):
         apart = ((points[:-lag] - points[lag:]) ** 2).sum(axis=1)
         closer = apart <= least[lag:]
         least[lag:][closer] = apart[closer]

@@ -467,6 +467,9 @@ def test_labels_spread_over_a_window_that_slides():
     given = np.append(np.append(row[:2], [0, 0]), np.zeros(4))
     expected = np.sign(label_propagation(points[:8], given).scores[4:])
     assert (found[4:8] == expected).all()
+    # One at a time: each takes the sign of the labelled one of its own row, which is nearer.
+    near = window_propagation(points[:6], labels[:6], 6, 1)
+    assert near.tolist() == [0, -1, *row[2:6]]
     # Of too few points before them nothing is known any more.
     assert not window_propagation(points, labels, 1, 4)[4:].any()
 
