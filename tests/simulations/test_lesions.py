@@ -113,6 +113,8 @@ def test_answers_are_counted_by_hand(run, data):
     assert np.isnan(silent[2])
     deaf = learned._replace(parameters=P.replace(mu=0))
     assert damaging.measured(h, deaf, whole.state)[1] == 0.5
+    faint = learned._replace(parameters=P.replace(mu=0.01))
+    assert damaging.measured(h, faint, whole.state)[1] == 2.5 / 4
 
 
 def test_interneurons_against_the_closed_form_and_a_circuit_of_one(run, data):

@@ -402,6 +402,9 @@ def test_the_registered_settings_are_those_that_were_chosen():
     assert (settings.moons_size, settings.label_after, settings.noise) == (1e-5, 200, 0.05)
     assert (settings.paper_mu, settings.paper_rate) == (30, 0.01)
     assert (settings.gated_mu, settings.gated_rate) == (1.1, 0.9)
+    quick = get_experiment(NAME).config("exact", {}, quick=True).settings
+    assert (quick.n_points, quick.n_tiling) == (5000, 2000)
+    assert quick.sizes == [0, 1e-5, 2e-5, 8e-5]
 
 
 def test_claims_are_worded_as_they_are_printed():
