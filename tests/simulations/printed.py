@@ -24,7 +24,8 @@ def words(text: str) -> str:
     """A text without its numbers and verdicts; what it lists of several values stands once."""
     text = re.sub(r"does not hold|not decided|holds", "?", text)
     text = NUMBER.sub("#", re.sub(r"p ([<=] \S*\d|unknown)", "p", text))
-    return re.sub(r"(#[^,;/]*)((, |; |/)\1)+", r"\1", text)
+    text = re.sub(r"(#[^,;/]*)((, |; |/)\1)+", r"\1", text)
+    return re.sub(r"(#[^;)]*\))(, \1)+", r"\1", text)  # and several with what they belong to
 
 
 def assert_printed(

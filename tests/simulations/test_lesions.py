@@ -14,6 +14,7 @@ from circuits.errors import ParameterError
 from simulations.datasets import MOONS_LIFT, first_of_each_class, two_moons
 from simulations.experiments import damaging, get_experiment
 from simulations.experiments import lesions as module
+from tests.simulations.printed import assert_printed
 from tests.simulations.small import TINY, assert_range, claim_named, planted, simulate
 
 NAME = "lesions"
@@ -365,6 +366,10 @@ def test_moons_have_to_be_told_apart_in_weak_noise_alone(registered):
 
     assert holds(np.array([[0.995, 0.5], [0.995, 0.5], [0.995, 0.5]])) is True
     assert holds(np.array([[0.995, 1.0], [0.98, 1.0], [0.995, 1.0]])) is False
+    # A tenth is weak.
+    merged = registered.assign_coords(size=[0.03, 0.1])
+    accuracy = np.array([[0.995, 0.98], [0.995, 0.995], [0.995, 0.995]])
+    assert verdict(merged, "told apart", noise_accuracy=accuracy) is False
 
 
 @pytest.mark.parametrize("changes", [{"later": 999}, {"n_points": 1900}, {"n_noisy": 199}])
@@ -428,3 +433,28 @@ def test_settings_are_taken_within_their_range(setting, within, beyond):
 def test_the_tiny_settings_are_smaller():
     settings = get_experiment(NAME).config("exact", TINY[NAME]).settings
     assert settings.n_points < damaging.Settings().n_points
+
+
+def test_claims_are_worded_as_they_are_printed(registered):
+    merged = with_values(registered, critical_delay=[2.0, 8.0], settling_delay=[1.0, 4.0])
+    assert all(len(claim.short) <= 60 for claim in get_experiment(NAME).claims(merged))
+    assert_printed(NAME, merged, grids=True)
+
+
+def test_figures_are_means_over_repeats(registered):
+    merged = with_values(
+        registered,
+        later_coverage=table(spare=[0.8, 0.7]),
+        later_accuracy=table(spare=[0.9, 0.6], spare_frozen=[0.5, 0.4]),
+        critical_delay=[2.0, 8.0],
+    )
+    claim = claim_named(NAME, merged, "heals by itself")
+    assert claim.figure == (
+        "accuracy 0.900 at 0.3, 0.600 at 0.7, coverage 0.800 at 0.3, 0.700 at 0.7"
+    )
+    assert claim.short.startswith("accuracy at least 0.600, ")
+    critical = claim_named(NAME, merged, "linear stability").figure
+    # Steps of 1000/1024 ms.
+    said = "2.0 steps, 2.0 ms (τ_u = 12.5 ms), 8.0 steps, 7.8 ms (τ_u = 25 ms)"
+    assert critical.endswith(f"the critical delay is {said}")
+    assert get_experiment(NAME).main in merged
