@@ -230,7 +230,17 @@ def test_the_delay_that_settles_in_time_is_where_the_factor_says_so(run):
         )
         assert low <= in_time <= high
     assert run["left"].values.tolist() == [1, 2, 3, 4]
+    names = ["spare, learns", "spare, frozen", "none, learns", "none, frozen"]
+    assert run["condition"].values.tolist() == names
     assert run["interneurons"].values.tolist() == list(range(1, 9))
+
+
+def test_settling_is_a_share_of_points(data):
+    *_, others, known, whole, _ = data
+    learned = damaging.Learned(P, whole.state, others, known, None, None)
+    points = others[whole.respond(others).any(axis=1)][:2]
+    own = {"tau_u": "12.5 ms", "steps_per_presentation": 150}
+    assert [damaging.share_settled(learned, points, delay, own) for delay in (0, 4)] == [1, 0]
 
 
 def test_limits_are_the_last_delay_before_the_first_that_fails(registered):
