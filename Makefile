@@ -13,7 +13,9 @@ PEERS := $(VENV)/.peers-$(CHOSEN)
 # that are used are compiled when they are first imported.
 INSTALL := $(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check --no-compile -c constraints.txt
 
-.PHONY: setup demo test lint docs playground bench reproduce power soak known-data peers mutants readme clean
+TEST := -n 2 --dist worksteal
+
+.PHONY: setup demo test test-full lint docs playground bench reproduce power soak sanitize known-data peers faults readme clean
 
 setup: $(TOOLS)
 
@@ -30,8 +32,13 @@ $(TOOLS): $(RUNTIME)
 demo: $(RUNTIME)
 	$(BIN)/manifold-circuit demo
 
+# The quick tier: every rule, engine, experiment and command.
 test: $(TOOLS)
-	$(BIN)/python -m pytest -n 2 --dist worksteal
+	$(BIN)/python -m pytest $(TEST)
+
+# The slow tests as well.
+test-full: $(TOOLS)
+	$(BIN)/python -m pytest $(TEST) -m ""
 
 lint: $(TOOLS)
 	$(BIN)/ruff check .
@@ -77,9 +84,13 @@ $(PEERS): $(RUNTIME)
 	$(INSTALL) -e '.[peers]'
 	touch $@
 
-# Faults in the code, one at a time: those that no test notices are listed. Not part of CI.
-mutants: $(TOOLS)
-	$(BIN)/python -m tests.mutants
+# A random sample of faults in the code, and how many of them each tier of the tests finds.
+faults: $(TOOLS)
+	$(BIN)/python -m tests.faults
+
+# The generated C++ under the address and undefined-behaviour sanitizers.
+sanitize: $(TOOLS)
+	$(BIN)/python -m tests.sanitize
 
 # The tables in README.md and docs/, from full runs of all five, and of `make peers` where there is one.
 readme: reproduce power bench soak known-data

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import os
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,10 +14,10 @@ from circuits import CircuitParameters, SphereLift
 from simulations.datasets import first_of_each_class, two_moons
 
 # A simulation takes as long as it takes, and the machine is shared: no test depends on the time.
-settings.register_profile(
-    "circuit", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
-)
-settings.load_profile("circuit")
+COMMON: dict[str, Any] = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
+settings.register_profile("same examples", derandomize=True, **COMMON)
+settings.register_profile("fresh examples", print_blob=True, **COMMON)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same examples"))
 
 ENGINES = ("numpy", "cython", "cpp_standalone")
 

@@ -146,7 +146,7 @@ def _fetch(order: _Order) -> tuple[Build, bool]:
     try:
         return _get(cache_directory(), order)
     except _UnusableError as reason:
-        _say_once(f"{reason}: what is compiled is kept for this process alone")
+        say_once(f"{reason}: what is compiled is kept for this process alone")
     try:
         return _get(process_folder(), order)
     except _UnusableError as reason:
@@ -212,7 +212,8 @@ def _cache_errors(root: Path, key: str) -> Iterator[None]:
 
 
 @lru_cache
-def _say_once(text: str) -> None:
+def say_once(text: str) -> None:
+    """Tell the user, once per process."""
     print(f"manifold-circuit: {text}", file=sys.stderr)
 
 
@@ -336,7 +337,7 @@ def _make_way(home: Path) -> None:
     else:
         aside = _new_folder(home, "aside")
         home.rename(Path(aside) / home.name)
-        _say_once(f"{home} was no build, and is now in {aside}")
+        say_once(f"{home} was no build, and is now in {aside}")
 
 
 def _load(home: Path) -> Build | None:

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 from brian2 import BrianObjectException, Network, PopulationRateMonitor, StateMonitor, prefs, second
 from brian2.codegen.codeobject import create_runner_codeobj
+from brian2.codegen.runtime.cython_rt.extension_manager import cython_extension_manager
 from brian2.codegen.translation import get_identifiers_recursively
 from brian2.core.functions import Function
 from brian2.core.variables import ArrayVariable, DynamicArrayVariable
@@ -30,6 +31,7 @@ from brian2.devices.device import Device
 from brian2.monitors.spikemonitor import EventMonitor
 from brian2.synapses.synapses import StateUpdater, SummedVariableUpdater, SynapticPathway
 
+from circuits.engines.cache import say_once
 from circuits.errors import EngineError
 
 # `brian2.devices.device` as an attribute is the current device, not the module of that name.
@@ -192,6 +194,11 @@ class CircuitDevice(CPPStandaloneDevice):  # type: ignore[misc]
             )
             name = next(free)
         return super().code_object(owner, name, *arguments, **options)
+
+    def init_with_arange(self, var: ArrayVariable, start: int, dtype: Any) -> None:
+        """Allocate an array once: Brian2 fills it with zeros before, and loses that memory."""
+        self.zero_arrays = [(other, name) for other, name in self.zero_arrays if other is not var]
+        super().init_with_arange(var, start, dtype)
 
     @contextmanager
     def hosting(self, network: Network) -> Iterator[None]:
@@ -446,7 +453,28 @@ def using(device: Device | None = None, target: str | None = None) -> Iterator[N
                 device.activate(build_on_run=False)
             if target is not None:
                 prefs["codegen.target"] = target
-            yield
+            with announced_cython():
+                yield
         finally:
             brian_devices.active_device = saved
             prefs["codegen.target"] = saved_target
+
+
+@contextmanager
+def announced_cython() -> Iterator[None]:
+    """Say so, once per process, before Cython compiles a module."""
+    load = cython_extension_manager._load_module
+
+    def load_announced(path: str, *arguments: Any, **options: Any) -> Any:
+        if not Path(path).is_file():
+            say_once(
+                "compiling modules with Cython, 2 to 5 s each and about 20 per circuit; later runs "
+                "use them again"
+            )
+        return load(path, *arguments, **options)
+
+    cython_extension_manager._load_module = load_announced
+    try:
+        yield
+    finally:
+        cython_extension_manager._load_module = load

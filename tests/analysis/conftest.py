@@ -6,13 +6,20 @@ import matplotlib as mpl
 
 mpl.use("Agg")
 
+import json
+
 import matplotlib.pyplot as plt
+import numpy as np
 import pytest
+import xarray as xr
 
 from circuits import ReferenceCircuit, results
+from simulations import sweep
+from simulations.experiments import get_experiment
 from simulations.experiments.two_moons import Settings, annotate, make_stream
 from tests.analysis import spikes
 from tests.analysis.drawing import CONSTANT, SMALL, N
+from tests.simulations.small import TINY, simulate
 
 
 @pytest.fixture(autouse=True)
@@ -60,3 +67,65 @@ def later(run):
 def spiking(tmp_path_factory):
     """A recorded result of spiking cells, one for every unit."""
     return spikes.recorded(tmp_path_factory.mktemp("spiking") / "run.nc")
+
+
+class Experiments(dict):
+    """Small results of experiments by name, simulated when first asked for: two reported repeats
+    of each, and one for choosing."""
+
+    SEEDS = (0, 1, 10_000)
+    SLOW = ("manifold-drift", "representational-drift", "lesions")
+
+    def __init__(self):
+        self.runs: dict[str, list[xr.Dataset]] = {}
+
+    def __missing__(self, name):
+        if name == "spiking-twin":
+            self.runs[name] = [a_twin(seed) for seed in self.SEEDS]
+        elif name in self.SLOW:  # one run, and the same with other numbers
+            run = simulate(name)
+            self.runs[name] = [varied(run, seed) if seed else run for seed in self.SEEDS]
+        else:
+            self.runs[name] = [simulate(name, seed=seed) for seed in self.SEEDS]
+        self[name] = sweep.merge(self.runs[name])
+        return self[name]
+
+
+def varied(run, seed):
+    """A run whose fractions differ by some per cent, as another repeat's may."""
+    rng = np.random.default_rng(seed)
+    own = {
+        name: values * rng.uniform(0.95, 1, values.shape)
+        for name, values in run.data_vars.items()
+        if values.ndim and values.dtype.kind == "f" and (values % 1 != 0).any()
+    }
+    return run.assign(own).assign_attrs(seed=seed)
+
+
+def a_twin(seed):
+    """A repeat of the spiking twin made up of random numbers: a real one compiles six programs."""
+    config = get_experiment("spiking-twin").config("exact", TINY["spiking-twin"])
+    rng = np.random.default_rng(seed)
+    coords = {
+        "regular": ["one cell", "four cells", "twice as long", "four times as long"],
+        "escape": [1, 2],
+        "V_rule": ["spikes", "freeze", "fade"],
+        "mu": [5.0, 20.0],
+    }
+    dims = dict.fromkeys(("error", "direction_error", "bound"), ("regular",))
+    dims |= dict.fromkeys(("escape_direction_error", "escape_bound"), ("escape",))
+    dims |= dict.fromkeys(("accuracy", "rate_accuracy"), ())
+    dims |= {"plain_accuracy": ("V_rule",), "board_error": ("mu",), "rate_board_error": ("mu",)}
+    data = {
+        name: (along, rng.uniform(0.1, 0.5, [len(coords[dim]) for dim in along]))
+        for name, along in dims.items()
+    }
+    attrs = {"experiment": "spiking-twin", "engine": "cpp_standalone", "seed": seed}
+    attrs |= {"config": json.dumps(config.as_dict()), "code": "abc", "seconds": 1.0}
+    return xr.Dataset(data, coords, attrs)
+
+
+@pytest.fixture(scope="session")
+def experiments():
+    """Small merged results of experiments by name."""
+    return Experiments()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 
@@ -17,98 +18,64 @@ from analysis import figures
 from analysis.figures import arcs, diffusion, square
 from analysis.figures import boards as chessboards
 from analysis.figures import moons as two_moons
-from circuits import measures, selection
-from circuits.errors import CircuitError, InputError
+from circuits import measures, results, selection
+from circuits.errors import InputError
 from circuits.files import FileError
-from simulations.experiments import get_experiment
-from simulations.sweep import run_experiment
 from tests.analysis.drawing import hidden_by_legends, laid_out, offsets, text_on_text
+from tests.refusing import refused
 from tests.simulations.small import TINY
-
-SMALL = {
-    "tiling-arcs": {"n_points": 200, "n_tiles": 12},
-    "two-moons": {"n_points": 200, "n_tiles": 12, "label_after": 60},
-    "chessboard-supervision": {
-        "n_points": 300,
-        "n_tiles": 30,
-        "label_counts": (30, 60),
-        "mu_grid": (3, 30),
-        "rate_grid": (0.1, 3),
-        "gamma_grid": (50, 200),
-    },
-    "chessboard-offline": {
-        "n_points": 500,
-        "n_test": 50,
-        "every": 250,
-        "n_tiles": 30,
-        "mu_grid": (3, 30),
-        "svm_grid": ((0.01, 0.1), (0.01, 1.0)),
-        "labels_grid": ((0.01, 100.0),),
-        "plain_grid": (0.01,),
-    },
-    "square-balance": {"n_points": 200, "n_tiles": 20, "label_after": 50},
-    "label-diffusion": {
-        "n_tiling": 200,
-        "moments": (0, 20),
-        "n_probe": 100,
-        "n_tiles": 12,
-        "n_points": 200,
-        "mu_grid": (10, 100),
-    },
-    "tiling-objective": {"n_points": 40, "n_stream": 200, "n_starts": 1, "n_tiles": 12},
-    "linear-tiles": {"n_points": 200, "n_test": 80, "n_tiles": 30, "penalty_grid": (0.01, 1)},
-    "label-change": {
-        "n_points": 400,
-        "window": 50,
-        "lag": 100,
-        "n_tiles": 30,
-        "mu_grid": (1, 10),
-    },
-    "spiking-twin": TINY["spiking-twin"] | {"n_tiles": 40},
-    "manifold-drift": TINY["manifold-drift"] | {"n_tiles": 30},
-    "label-swap": TINY["label-swap"] | {"n_tiles": 30},
-    "digits": TINY["digits"],
-    "representational-drift": TINY["representational-drift"] | {"n_tiles": 30},
-    "lesions": TINY["lesions"] | {"n_tiles": 60},
-}
-SEEDS = [0, 1]
-CHOOSING = [10_000, 10_001]
 
 
 @pytest.fixture(scope="module")
-def results(tmp_path_factory):
-    """A folder with tiny results of every experiment."""
+def folder(experiments, tmp_path_factory):
+    """A folder with small results of every experiment."""
     out = tmp_path_factory.mktemp("results")
-    for name, changes in SMALL.items():
-        config = get_experiment(name).config("exact", dict(changes))
-        run_experiment(config, SEEDS + CHOOSING * name.startswith("chessboard"), out)
+    for name in TINY:
+        results.save(experiments[name], out / f"{name}.nc")
     return out
 
 
-def load(directory, name):
-    with xr.open_dataset(directory / f"{name}.nc", engine="h5netcdf") as dataset:
-        return dataset.load()
-
-
-def single(directory, name, seed=0):
-    return load(directory / name, f"seed-{seed:05d}")
+@pytest.fixture
+def balance(experiments):
+    """The reported repeats of the square."""
+    return experiments["square-balance"].isel(repeat=[0, 1])
 
 
 @pytest.mark.parametrize("name", figures.FIGURES)
-def test_every_figure_is_made_from_files(results, name):
-    fig = laid_out(figures.make_figure(name, results))
+def test_every_figure_is_made_from_files_and_says_how_those_were_made(folder, experiments, name):
+    kind = figures.FIGURES[name]
+    fig = laid_out(figures.make_figure(name, folder))
     assert text_on_text(fig) == 0
     assert hidden_by_legends(fig) == 0
     for ax in fig.axes:
         if ax.axison and not hasattr(ax, "zaxis") and ax.get_label() != "<colorbar>":
-            # Those above others of the same axis say nothing below them, numbers neither.
+            # Axes above others of the same axis have neither a name nor numbers.
             numbered = ax.xaxis.get_tick_params().get("labelbottom", True)
             assert ax.get_xlabel() or not numbered
     assert fig.axes
 
+    text = figures.caption(name, folder)
+    assert "\n" not in text
+    for experiment in kind.experiments:
+        attrs = experiments[experiment].attrs
+        assert f"code revision {attrs['code']}" in text
+        assert f"n_tiles = {json.loads(attrs['config'])['parameters']['n_tiles']}" in text
+    assert "2 repeats (seeds 0, 1) and 1 for choosing (seeds 10000)" in text
+    # Spikes have no closed form.
+    assert f"engine {'cpp_standalone' if name == 'twin' else 'exact'}" in text
+    # Pictures of the twin, of exchanged classes and of lesions show all repeats alike.
+    assert ("All reported repeats" if name in ("twin", "swap", "lesions") else "seed 0.") in text
+    if name == "fig3":
+        assert "mu_grid = (3, 10)" in text
+        assert "mu = 1000" not in text, "the grid replaces this value"
 
-def test_fields_are_the_responses_with_a_colour_per_tile(results):
-    merged = load(results, "tiling-arcs")
+    # A single run is drawn, too.
+    single = kind.function()(*(experiments.runs[experiment][1] for experiment in kind.experiments))
+    assert all(ax.has_data() or not ax.axison for ax in single.axes)
+
+
+def test_fields_are_the_responses_with_a_colour_per_tile(experiments):
+    merged = experiments["tiling-arcs"]
     ax = arcs.plot_fields(merged)
     plane, *fields = ax.collections
     points, h = merged["points"].values[0], merged["h_final"].values[0]
@@ -139,8 +106,8 @@ def test_lines_through_the_fields_are_means_of_neighbours():
     assert arcs._smooth(field[:0], position[:0]).shape == (0, 3)
 
 
-def test_the_diagram_names_symbols_and_sizes(results):
-    run = load(results, "tiling-arcs")
+def test_the_diagram_names_symbols_and_sizes(experiments):
+    run = experiments["tiling-arcs"]
     words = " ".join(text.get_text() for text in arcs.plot_network(run).texts)
     for symbol in ("$x$", "$W$", "$h$", "$V$", "$u$", "$w$", "$y$", "$z$", "$b$"):
         assert symbol in words
@@ -148,9 +115,9 @@ def test_the_diagram_names_symbols_and_sizes(results):
         assert f"({run.sizes[dim]})" in words
 
 
-def test_two_moons_shows_the_first_repeat(results):
-    fig = figures.make_figure("fig2", results)
-    y = single(results, "two-moons")["y"].values[:, 0]
+def test_two_moons_shows_the_first_repeat(experiments):
+    fig = two_moons.figure(experiments["two-moons"])
+    y = experiments["two-moons"]["y"].values[0, :, 0]
     readout = next(ax for ax in fig.axes if ax.get_ylabel() == "readout y")
     shown = np.concatenate([offsets(collection) for collection in readout.collections])
     np.testing.assert_array_equal(shown[np.argsort(shown[:, 0]), 1], y)
@@ -170,7 +137,6 @@ def by_hand(merged, name, grid, board):
     return shown.mean(axis=0), shown.std(axis=0, ddof=1)
 
 
-@pytest.mark.parametrize("board", [0, 1, 2])
 @pytest.mark.parametrize(
     ("experiment", "draw", "methods"),
     [
@@ -179,17 +145,18 @@ def by_hand(merged, name, grid, board):
     ],
 )
 def test_error_bars_are_means_and_deviations_at_the_chosen_values(
-    results, experiment, draw, methods, board
+    experiments, experiment, draw, methods
 ):
-    merged = load(results, experiment)
-    ax = draw(merged, board=board)
-    assert len(ax.containers) == len(methods)
-    for container, (name, (grid, *_)) in zip(ax.containers, methods.items(), strict=True):
-        mean, sd = by_hand(merged, name, grid, board)
-        line, _, (bars,) = container
-        np.testing.assert_allclose(line.get_ydata(), mean)
-        ends = np.array([segment[:, 1] for segment in bars.get_segments()])
-        np.testing.assert_allclose(ends, np.column_stack([mean - sd, mean + sd]))
+    merged = experiments[experiment]
+    for board in range(3):
+        ax = draw(merged, board=board)
+        assert len(ax.containers) == len(methods)
+        for container, (name, (grid, *_)) in zip(ax.containers, methods.items(), strict=True):
+            mean, sd = by_hand(merged, name, grid, board)
+            line, _, (bars,) = container
+            np.testing.assert_allclose(line.get_ydata(), mean)
+            ends = np.array([segment[:, 1] for segment in bars.get_segments()])
+            np.testing.assert_allclose(ends, np.column_stack([mean - sd, mean + sd]))
 
 
 def errors(values, seeds):
@@ -209,8 +176,8 @@ def test_values_are_chosen_on_one_part_and_reported_on_the_other():
     np.testing.assert_array_equal(found.squeeze(), [0.4, 0.3, 0.2])
 
 
-def test_boards_are_drawn_by_class(results):
-    merged = load(results, "chessboard-supervision")
+def test_boards_are_drawn_by_class(experiments):
+    merged = experiments["chessboard-supervision"]
     sheet, classes = merged["unrolled"].values[0], merged["classes"].values[0]
     for board in range(3):
         ax = chessboards.plot_board(merged, board=board)
@@ -223,58 +190,42 @@ def test_boards_are_drawn_by_class(results):
     assert {tuple(color) for color in roll.get_facecolors()} == colors
 
 
-@pytest.mark.parametrize("approach", ["circuit", "laplacian", "minimum cut"])
-def test_the_square_is_coloured_by_prediction(results, approach):
-    merged = load(results, "square-balance")
-    ax = square.plot_solution(merged, approach=approach)
-    score = merged["score"].sel(approach=approach).values[0]
-    shown = {c.get_label(): len(c.get_offsets()) for c in ax.collections}
-    assert shown.get("predicted −1", 0) == (score < 0).sum()
-    assert shown.get("predicted +1", 0) == (score > 0).sum()
-    assert shown.get("undecided", 0) == (score == 0).sum()
-    assert sorted(tuple(text.xy) for text in ax.texts) == [(0.1, 0.1), (0.9, 0.9)]
+def test_the_square_shows_each_approach_once_by_prediction_with_its_controls(balance):
+    axes = square.figure(balance).axes
+    for ax, approach in zip(axes[:3], ("laplacian", "circuit", "minimum cut"), strict=True):
+        score = balance["score"].sel(approach=approach).values[0]
+        shown = {c.get_label(): len(c.get_offsets()) for c in ax.collections}
+        assert shown.get("predicted −1", 0) == (score < 0).sum()
+        assert shown.get("predicted +1", 0) == (score > 0).sum()
+        assert shown.get("undecided", 0) == (score == 0).sum()
+        assert sorted(tuple(text.xy) for text in ax.texts) == [(0.1, 0.1), (0.9, 0.9)]
+    assert [len(ax.containers) for ax in axes[3:]] == [2, 2, 1]
+    titles = [ax.get_title() for ax in axes]
+    assert ["labels late" in title for title in titles] == [False] * 4 + [True, False]
+    assert ["objective" in title for title in titles] == [False, False, True] * 2
 
 
 @pytest.mark.parametrize(
     ("panel", "approaches"),
     [
-        ("labels first", {"laplacian": "Laplacian (offline)", "circuit": "circuit (online)"}),
-        (
-            "labels late",
-            {"laplacian, late": "Laplacian (offline)", "circuit, late": "circuit (online)"},
-        ),
-        ("minimum cut", {"minimum cut": "minimum of the circuit's objective (offline)"}),
+        ("labels first", ["laplacian", "circuit"]),
+        ("labels late", ["laplacian, late", "circuit, late"]),
+        ("minimum cut", ["minimum cut"]),
     ],
 )
-def test_the_histogram_counts_every_repeat(results, panel, approaches):
-    merged = load(results, "square-balance")
-    ax = square.plot_imbalance(merged, panel=panel)
-    for container, (approach, label) in zip(ax.containers, approaches.items(), strict=True):
-        assert container.get_label() == label
+def test_the_histogram_counts_every_repeat(balance, panel, approaches):
+    ax = square.plot_imbalance(balance, panel=panel)
+    for container, approach in zip(ax.containers, approaches, strict=True):
         heights = np.array([bar.get_height() for bar in container])
-        assert heights.sum() == len(SEEDS)
+        assert heights.sum() == 2
         edges = 1 - square.BIN * np.arange(len(heights) + 1)[::-1]
-        values = merged["majority"].sel(approach=approach).values
+        values = balance["majority"].sel(approach=approach).values
         np.testing.assert_array_equal(heights, np.histogram(values, edges)[0])
         for i, bar in enumerate(container):
             assert edges[i] < bar.get_x() < bar.get_x() + bar.get_width() < edges[i + 1]
-    means = [float(merged["majority"].sel(approach=name).mean()) for name in approaches]
+    means = [float(balance["majority"].sel(approach=name).mean()) for name in approaches]
     assert [line.get_xdata()[0] for line in ax.lines] == pytest.approx(means)
-    assert ax.get_ylabel() == "runs (of 2)"
-
-
-def test_the_square_shows_each_approach_once_with_its_controls(results):
-    merged = load(results, "square-balance")
-    axes = square.figure(merged).axes
-    scores = merged["score"].isel(repeat=0)
-    for ax, approach in zip(axes[:3], ("laplacian", "circuit", "minimum cut"), strict=True):
-        shown = {c.get_label(): len(c.get_offsets()) for c in ax.collections}
-        expected = int((scores.sel(approach=approach) > 0).sum())
-        assert shown.get("predicted +1", 0) == expected
-    assert [len(ax.containers) for ax in axes[3:]] == [2, 2, 1]
-    titles = [ax.get_title() for ax in axes]
-    assert ["labels late" in title for title in titles] == [False] * 4 + [True, False]
-    assert ["objective" in title for title in titles] == [False, False, True] * 2
+    assert "2" in ax.get_ylabel()
 
 
 def test_the_histogram_has_room_for_undecided_points():
@@ -287,8 +238,8 @@ def test_the_histogram_has_room_for_undecided_points():
     assert ax.get_xlim()[0] <= 0.31
 
 
-def test_changes_are_the_measured_against_the_predicted(results):
-    merged = load(results, "label-diffusion")
+def test_changes_are_the_measured_against_the_predicted(experiments):
+    merged = experiments["label-diffusion"]
     ax = diffusion.plot_change(merged)
     for collection in ax.collections:
         one = merged.sel(moment=int(collection.get_label()))
@@ -302,8 +253,8 @@ def test_changes_are_the_measured_against_the_predicted(results):
     assert measures.diffusion_slopes(one) == pytest.approx(measures.diffusion_slopes(merged)[1:2])
 
 
-def test_both_readouts_are_drawn_over_time(results):
-    merged = load(results, "label-diffusion")
+def test_both_readouts_are_drawn_over_time(experiments):
+    merged = experiments["label-diffusion"]
     ax = diffusion.plot_readouts(merged.isel(repeat=1))
     for collection in ax.collections:
         if collection.get_label() in diffusion.READOUTS:
@@ -312,8 +263,8 @@ def test_both_readouts_are_drawn_over_time(results):
             np.testing.assert_array_equal(offsets(collection), expected)
 
 
-def test_agreement_of_readouts_is_their_mean_over_repeats(results):
-    merged = load(results, "label-diffusion")
+def test_agreement_of_readouts_is_their_mean_over_repeats(experiments):
+    merged = experiments["label-diffusion"]
     ax = diffusion.plot_agreement(merged)
     shown = {one.get_label(): one for one in ax.containers}
     assert list(shown) == ["moons", "board", "square"]
@@ -329,109 +280,62 @@ def test_agreement_of_readouts_is_their_mean_over_repeats(results):
     np.testing.assert_allclose(critical, merged["critical_mu"].mean("repeat"))
 
 
-def test_single_runs_are_drawn_too(results):
-    for draw, name in (
-        (arcs.figure, "tiling-arcs"),
-        (two_moons.figure, "two-moons"),
-        (square.figure, "square-balance"),
-        (diffusion.figure, "label-diffusion"),
-    ):
-        figure = draw(single(results, name, 1))
-        laid_out(figure)  # what cannot be laid out fails here
-        assert all(ax.has_data() or not ax.axison for ax in figure.axes), name
-    runs = [single(results, f"chessboard-{kind}") for kind in ("supervision", "offline")]
-    laid_out(chessboards.figure(*runs))
-
-
-def test_plots_go_into_given_axes(results):
+def test_plots_go_into_given_axes(balance, experiments):
     fig, axes = plt.subplots(1, 2)
-    merged = load(results, "square-balance")
-    assert square.plot_solution(merged, axes[0]) is axes[0]
-    assert square.plot_imbalance(merged, axes[1]) is axes[1]
+    assert square.plot_solution(balance, axes[0]) is axes[0]
+    assert square.plot_imbalance(balance, axes[1]) is axes[1]
     assert fig.axes == list(axes)
     ax = plt.figure().add_subplot(projection="3d")
-    assert arcs.plot_fields(load(results, "tiling-arcs"), ax) is ax
+    assert arcs.plot_fields(experiments["tiling-arcs"], ax) is ax
 
 
-@pytest.mark.parametrize("name", figures.FIGURES)
-def test_captions_say_how_the_results_were_made(results, name):
-    text = figures.caption(name, results)
-    assert "\n" not in text
-    for experiment in figures.FIGURES[name].experiments:
-        code = load(results, experiment).attrs["code"]
-        assert f"code revision {code}" in text
-        assert f"n_tiles = {SMALL[experiment]['n_tiles']}" in text
-    assert "2 repeats (seeds 0, 1)" in text
-    # Spikes have no closed form.
-    assert f"engine {'cpp_standalone' if name == 'twin' else 'exact'}" in text
-    # Pictures of the twin, of exchanged classes and of lesions show all repeats alike.
-    assert ("All reported repeats" if name in ("twin", "swap", "lesions") else "seed 0.") in text
-    if name == "fig3":
-        assert "2 for choosing (seeds 10000, 10001)" in text
-        assert "mu_grid = (3, 30)" in text
-        assert "mu = 1000" not in text, "the grid replaces this value"
-
-
-def test_captions_of_a_single_run_and_of_mixed_repeats(results, tmp_path):
-    single(results, "square-balance", 1).to_netcdf(
-        tmp_path / "square-balance.nc", engine="h5netcdf"
-    )
+def test_captions_of_a_single_run_and_of_mixed_repeats(experiments, balance, tmp_path):
+    path = tmp_path / "square-balance.nc"
+    results.save(experiments.runs["square-balance"][1], path)
     assert "1 repeat (seed 1)" in figures.caption("fig4", tmp_path)
-    merged = load(results, "square-balance")
-    del merged.attrs["code"]
-    merged.to_netcdf(tmp_path / "square-balance.nc", engine="h5netcdf")
+    results.save(balance.drop_attrs(deep=False).assign_attrs(config=balance.attrs["config"]), path)
     assert "code revision differs between repeats" in figures.caption("fig4", tmp_path)
 
 
-@pytest.mark.parametrize("make", [figures.make_figure, figures.caption])
-def test_a_missing_file_is_one_sentence_with_the_command(tmp_path, make):
-    with pytest.raises(CircuitError) as caught:
-        make("fig4", tmp_path)
-    text = str(caught.value)
-    assert "manifold-circuit run square-balance" in text
-    assert str(tmp_path / "square-balance.nc") in text
-    assert "\n" not in text
-
-
-def test_other_files_and_names_are_refused_in_a_sentence(results, tmp_path):
-    with pytest.raises(InputError, match="no figure 'fig9': use fig1"):
-        figures.make_figure("fig9", results)
+def test_wrong_names_and_files_are_refused_with_the_command_to_run(balance, tmp_path):
+    refused(lambda: figures.make_figure("fig9", tmp_path), "'fig9'.* fig1", InputError)
     path = tmp_path / "label-diffusion.nc"
-    load(results, "square-balance").to_netcdf(path, engine="h5netcdf")
-    with pytest.raises(InputError, match=r"holds no 'measured'.*run label-diffusion"):
-        figures.make_figure("diffusion", tmp_path)
+    for make in (figures.make_figure, figures.caption):
+        words = f"{path}.*manifold-circuit run label-diffusion"
+        refused(lambda make=make: make("diffusion", tmp_path), words, FileError)
+    results.save(balance, path)
+    words = "'measured'.*run label-diffusion"
+    refused(lambda: figures.make_figure("diffusion", tmp_path), words, InputError)
     path.write_bytes(b"not a result")
-    with pytest.raises(FileError, match=r"is not a result.*run label-diffusion"):
-        figures.make_figure("diffusion", tmp_path)
+    refused(lambda: figures.make_figure("diffusion", tmp_path), "run label-diffusion", FileError)
 
 
-def test_all_that_can_be_made_is_saved_with_captions_inside(results, tmp_path):
+def test_all_that_can_be_made_is_saved_with_captions_inside(experiments, tmp_path):
     assert figures.save_all(tmp_path) == []
     assert not any(tmp_path.iterdir())
-    folder = tmp_path / "some"
-    folder.mkdir()
     # Half of what fig3 needs is not enough for it.
     for name in ("label-diffusion", "chessboard-offline"):
-        (folder / f"{name}.nc").symlink_to(results / f"{name}.nc")
-    files = figures.save_all(folder)
+        results.save(experiments[name], tmp_path / f"{name}.nc")
+    files = figures.save_all(tmp_path)
     names = ["diffusion.png", "diffusion.pdf", "captions.md"]
-    assert files == [folder / "figures" / name for name in names]
-    text = figures.caption("diffusion", folder)
+    assert files == [tmp_path / "figures" / name for name in names]
+    text = figures.caption("diffusion", tmp_path)
     assert text in files[2].read_text(encoding="utf-8")
     with Image.open(files[0]) as image:
         assert image.text["Description"] == text
     # PDF keeps text that is not plain ASCII in UTF-16, with brackets and backslashes escaped.
     subject = files[1].read_bytes().partition(b"/Subject")[2]
     assert text.partition("(")[0].encode("utf-16-be") in subject
-    again = figures.save("diffusion", folder, tmp_path / "again")
+    again = figures.save("diffusion", tmp_path, tmp_path / "again")
     assert [file.read_bytes() for file in again] == [file.read_bytes() for file in files[:2]]
     assert not plt.get_fignums()
 
 
-def test_making_figures_never_simulates(results):
+@pytest.mark.slow
+def test_making_figures_never_simulates(folder):
     code = (
         "import sys; from pathlib import Path; from analysis import figures\n"
-        f"figures.make_figure('fig4', Path({str(results)!r}))\n"
+        f"figures.make_figure('fig4', Path({str(folder)!r}))\n"
         "for kind in figures.FIGURES.values(): kind.function()\n"
         "wrong = {'brian2', 'simulations', 'sklearn'} & set(sys.modules)\n"
         "assert not wrong, wrong"

@@ -1,4 +1,4 @@
-"""What every circuit does alike, shown on one that computes nothing and notes what it is asked."""
+"""What every circuit does alike, shown on one that computes nothing and notes its tasks."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ import pickle
 import numpy as np
 import pytest
 
-from circuits import CircuitModel, CircuitParameters, ReferenceCircuit, SphereLift, base
+from circuits import CircuitModel, ReferenceCircuit, SphereLift, base
 from circuits.base import Circuit, checked_options
 from circuits.errors import DivergenceError, InputError, ParameterError
 from tests.conftest import small_circuit
+from tests.refusing import refused
 
 LIFT = SphereLift(center=(0.0,), radius=100.0)
 
@@ -62,18 +63,15 @@ def line(count: int) -> np.ndarray:
 
 def test_what_a_circuit_is_made_of_is_checked():
     parameters = small_circuit(tile_radius=1.0)
-    for arguments, message in (
-        (({}, LIFT), r"parameters must be CircuitParameters, got {}"),
-        ((parameters, 3.0), r"lift must be a SphereLift, got 3.0"),
+    model = CircuitModel(connections={"lateral": np.ones((1, 1))})
+    for call, words, error in (
+        (lambda: Noting({}, LIFT), "^parameters .*got {}", ParameterError),
+        (lambda: Noting(parameters, 3.0), "^lift .*got 3.0", ParameterError),
+        (lambda: Noting(parameters, LIFT, model="none"), "^model .*got 'none'", ParameterError),
+        (lambda: Noting(parameters, LIFT, model=model), "mask of 'lateral'", InputError),
+        (lambda: Noting(parameters, LIFT, tile_centers=line(5)), "n_tiles=6 .*got 5", InputError),
     ):
-        with pytest.raises(ParameterError, match=message):
-            Noting(*arguments)
-    with pytest.raises(ParameterError, match="model must be a CircuitModel, got 'none'"):
-        Noting(parameters, LIFT, model="none")
-    with pytest.raises(InputError, match="the mask of 'lateral' must have the shape"):
-        Noting(parameters, LIFT, model=CircuitModel(connections={"lateral": np.ones((1, 1))}))
-    with pytest.raises(InputError, match="tile_centers must hold n_tiles=6 points, got 5"):
-        Noting(parameters, LIFT, tile_centers=line(5))
+        refused(call, words, error)
 
 
 def test_gain_and_floor_by_hand():
@@ -91,6 +89,7 @@ def test_step_sizes_by_hand():
     times = {"dt": "0.1 ms", "tau_h": "2 ms", "tau_u": "4 ms", "tau_V": "5 ms"}
     for circuit, gain in ((noting(**times), 1 / 0.5), (noting(gain=3, **times), 3)):
         assert circuit.gamma(0.5) == pytest.approx((gain * 0.05, 0.025, 0.02), rel=1e-15)
+        assert (circuit.n_steps, circuit.dt_) == (30, 0.0001)
 
 
 def test_tiles_on_given_centres():
@@ -104,8 +103,8 @@ def test_tiles_on_given_centres():
     assert np.linalg.norm(state.h) == pytest.approx(1, rel=1e-15)
     assert np.linalg.norm(state.u) == pytest.approx(1, rel=1e-15)
     assert (np.outer(state.u, state.h) == state.V).all()
-    with pytest.raises(InputError, match=r"6 tiles need .* only 2 in the first 9: give more"):
-        Noting(small_circuit(tiles="first", tile_radius=1.0), LIFT).run(line(9) % 2)
+    first = Noting(small_circuit(tiles="first", tile_radius=1.0), LIFT)
+    refused(lambda: first.run(line(9) % 2), "6 tiles .*2 in the first 9", InputError)
 
 
 def test_tiles_that_idle_until_they_are_recruited():
@@ -120,7 +119,7 @@ def test_tiles_that_idle_until_they_are_recruited():
     assert first.state.recruited.tolist() == [0] * 6
 
 
-def test_a_circuit_in_few_words():
+def test_a_circuit_in_few_words(monkeypatch):
     first, *others = CircuitModel().each_step
     tiles = "dh/dt = (2*a - inhibition)/tau_h : 1"
     changed = CircuitModel(excitatory=tiles, each_step=(first, *reversed(others)))
@@ -131,14 +130,10 @@ def test_a_circuit_in_few_words():
     small = small_circuit(tile_radius=1.0, n_tiles=1, n_interneurons=1, n_readouts=3)
     circuit = Noting(small, SphereLift((0.0, 0.0), 9.0), model=changed)
     circuit.run([[0.0, 0.0], [1.0, 1.0]])
-    assert repr(circuit) == (
-        "<Noting: 1 tile, 1 interneuron, 3 readouts, 2 coordinates, engine noting, "
-        f"2 presentations learned, changed: {', '.join(circuit.changes())}>"
-    )
     assert set(circuit.changes()) == {"excitatory", "each_step"}
+    words = repr(circuit)
+    assert f"2 presentations learned, changed: {', '.join(circuit.changes())}>" in words
 
-
-def test_what_cannot_say_what_changed_is_printed_all_the_same(monkeypatch):
     def refuse(self):
         raise InputError("no")
 
@@ -160,8 +155,7 @@ def test_copies_have_a_lock_of_their_own():
 
 def test_a_state_is_a_copy_both_ways():
     circuit = noting()
-    with pytest.raises(InputError, match="no state yet: run it, or give it tile_centers"):
-        _ = circuit.state
+    refused(lambda: circuit.state, "no state yet", InputError)
     circuit.run(line(2))
     state = circuit.state
     state.W += 1
@@ -171,29 +165,17 @@ def test_a_state_is_a_copy_both_ways():
     assert (circuit.state.W == 1).all()
 
 
-def test_preparing_compiles_nothing_and_checks_its_options():
-    assert noting().prepare(record=["h"], snapshot_every=2) is False
-    with pytest.raises(InputError, match="record takes h, u, V, y, got 'x'"):
-        noting().prepare(record=["x"])
-
-
-@pytest.mark.parametrize("every", [1, np.int64(3), 10**9])
-def test_options_that_are_taken(every):
-    assert checked_options(["y", "h", "V", "h"], every) == ("h", "V", "y")
+def test_options_are_checked():
+    for every in (None, 1, np.int64(3), 10**9):
+        assert checked_options(["y", "h", "V", "h"], every) == ("h", "V", "y")
     assert checked_options("u", None) == ("u",)
     assert checked_options((), None) == ()
-
-
-@pytest.mark.parametrize("every", [0, -1, 1.0, True, "1"])
-def test_snapshots_that_cannot_be(every):
-    with pytest.raises(InputError, match="snapshot_every must be a whole number from 1, got"):
-        checked_options((), every)
-
-
-@pytest.mark.parametrize("record", ["hu", 5, None, [None], [b"h"], ["h", "w"]])
-def test_records_that_cannot_be(record):
-    with pytest.raises(InputError, match="record takes h, u, V, y, got"):
-        checked_options(record, None)
+    for every in (0, -1, 1.0, True, "1"):
+        refused(lambda e=every: checked_options((), e), "snapshot_every .*from 1", InputError)
+    for record in ("hu", 5, None, [None], [b"h"], ["h", "w"]):
+        refused(lambda r=record: checked_options(r, None), "h, u, V, y, got", InputError)
+    assert noting().prepare(record=["h"], snapshot_every=2) is False
+    refused(lambda: noting().prepare(record=["x"]), "got 'x'", InputError)
 
 
 def test_a_stream_goes_through_in_chunks(monkeypatch):
@@ -250,41 +232,33 @@ def arrays(h, u=(0.0,)):
     return {"h": np.array(h), "u": np.tile(u, (len(h), 1))}
 
 
-def test_rates_that_will_not_come_back_are_named():
+def test_rates_that_will_not_come_back_are_named(monkeypatch):
     circuit = noting(tau_u="3 ms", tau_V="4 ms", tau_h="2 ms", dt="0.5 ms")
     circuit.run(line(1))
     state = circuit.state
     circuit._check_finite(arrays([[999.9, 0.0]], u=[-999.9]), state, 0)
-    for rates, u in (
-        ([[0.0, 0.0], [1000.0, 0.0]], 0.0),
-        ([[0.0, 0.0], [0.0, -1e4], [math.nan, 0.0]], 0.0),
-        ([[0.0, 0.0], [math.nan, 0.0]], 0.0),
+    constant, found = noting(gain=3), r"presentation 41: .*dt/tau_h = 0.25 .*3 ms.*4 ms.*2 ms.*0.5"
+    for own, given, first, words in (
+        (circuit, arrays([[0.0, 0.0], [1000.0, 0.0]]), 40, found),
+        (circuit, arrays([[0.0, 0.0], [0.0, -1e4], [math.nan, 0.0]]), 40, found),
+        (circuit, arrays([[0.0, 0.0], [math.nan, 0.0]]), 40, found),
+        (circuit, arrays([[0.0], [0.0]], u=[math.inf]), 40, "presentation 40:"),
+        (constant, arrays([[1e3]]), 0, "gain dt/tau_h = "),
     ):
-        with pytest.raises(DivergenceError) as error:
-            circuit._check_finite(arrays(rates, [u]), state, 40)
-        assert str(error.value) == (
-            "the rates diverged at presentation 41: gamma_h |[a]_+| = dt/tau_h = 0.25 is too large "
-            "for tau_u=3 ms and tau_V=4 ms; raise tau_h (now 2 ms) or lower dt (now 0.5 ms)"
-        )
-    with pytest.raises(DivergenceError, match="at presentation 40"):
-        circuit._check_finite(arrays([[0.0], [0.0]], u=[math.inf]), state, 40)
-    constant = noting(gain=3)
-    with pytest.raises(DivergenceError, match=r"gamma_h = gain dt/tau_h = "):
-        constant._check_finite(arrays([[1e3]]), state, 0)
+        with pytest.raises(DivergenceError, match=words):
+            own._check_finite(given, state, first)
     for name in ("W", "b", "w", "V"):
         broken = circuit.state
         getattr(broken, name).flat[-1] = math.nan
         with pytest.raises(DivergenceError, match="at presentation 7:"):
             circuit._check_finite(arrays([[0.0]]), broken, 7)
-
-
-def test_divergence_is_found_in_the_chunk_where_it_is(monkeypatch):
+    # In a run it is found in its chunk: h = 1000 at the seventh presentation, number 6.
     monkeypatch.setattr(base, "CHUNK", 4)
-    circuit = noting()
-    circuit.scale = 1000 / 7  # h = 1000 at the seventh presentation, number 6
+    run = noting()
+    run.scale = 1000 / 7
     with pytest.raises(DivergenceError, match="at presentation 6:"):
-        circuit.run(line(10))
-    assert circuit._state is None
+        run.run(line(10))
+    assert run._state is None
 
 
 def test_chunks_are_points_or_pairs():
@@ -295,11 +269,9 @@ def test_chunks_are_points_or_pairs():
     assert [run["labels"].values[:, 0].tolist() for run in runs] == [[0, 0], [1, 0], [0]]
     assert [run.attrs["first_presentation"] for run in runs] == [0, 2, 4]
     assert seen == [(1, 2), (2, 2), (1, 2), (2, 2), (1, 1), (1, 1)]
-    with pytest.raises(InputError, match="chunks must be a sequence of points, got 5"):
-        next(circuit.run_stream(5))
+    refused(lambda: next(circuit.run_stream(5)), "chunks .*got 5", InputError)
     for chunk in ((line(1),), (line(1), [1], 3)):
-        with pytest.raises(InputError, match="a chunk is points, or points and labels, got"):
-            next(circuit.run_stream([chunk]))
+        refused(lambda c=chunk: next(circuit.run_stream([c])), "chunk .*got", InputError)
 
 
 def test_predictions_move_the_clock_and_nothing_else():
@@ -316,8 +288,7 @@ def test_predictions_move_the_clock_and_nothing_else():
     assert asked.record == ()
     assert asked.z.tolist() == [[0, 0], [0, 0]]
     assert seen == [(1, 2), (2, 2)]
-    with pytest.raises(InputError, match="no state yet"):
-        noting().predict(line(1))
+    refused(lambda: noting().predict(line(1)), "no state yet", InputError)
 
 
 def test_a_point_recruits_by_hand():
@@ -350,7 +321,7 @@ def test_a_point_recruits_by_hand():
     assert state.W is before
 
 
-def test_unconnected_inputs_recruit_nothing():
+def test_connections_that_are_missing_have_no_weights():
     mask = np.ones((2, 2), dtype=bool)
     mask[:, 0] = False
     parameters = small_circuit(n_tiles=2, tile_radius=1.0)
@@ -362,19 +333,11 @@ def test_unconnected_inputs_recruit_nothing():
     seeded = circuit.seeded(LIFT([[1.0], [7.0]]))
     assert not seeded.W[:, 0].any()
     assert seeded.W[:, 1].all()
-
-
-def test_tiles_on_the_first_points_have_no_inhibition_from_cells_they_do_not_know():
     mask = np.array([[True, False, True], [True, True, False]])
     parameters = small_circuit(n_tiles=3, tiles="first", tile_radius=1.0)
     model = CircuitModel(connections={"lateral": mask})
     state = ReferenceCircuit(parameters, LIFT, model=model).seeded(LIFT(line(3)))
     assert ((state.V != 0) == mask).all()
-
-
-def test_a_presentation_has_the_steps_of_its_parameters():
-    circuit = noting(dt="0.5 ms")
-    assert (circuit.n_steps, circuit.dt_) == (circuit.parameters.steps_per_presentation, 0.0005)
 
 
 def test_what_only_the_cells_of_a_twin_know_is_not_taken_from_its_state():
@@ -402,12 +365,6 @@ def test_a_failed_run_keeps_nothing(monkeypatch):
     assert not circuit.state.W.any()
 
 
-def test_parameters_are_the_circuits_own():
-    parameters = CircuitParameters(tile_radius=1.0)
-    assert Noting(parameters, LIFT).parameters is parameters
-    assert Noting(parameters, LIFT).changes() == {}
-
-
 def test_a_run_says_nothing_unless_it_is_asked(capsys):
     circuit = noting()
     circuit.run(line(2))
@@ -430,11 +387,3 @@ def test_what_was_changed_by_other_ways_takes_effect_on_every_copy():
     circuit._state.b = np.zeros(6)
     assert circuit.state.b.tolist() == [3.0] * 6
     assert circuit._state.b.tolist() == [0.0] * 6
-
-
-def test_saving_says_where(tmp_path):
-    circuit = ReferenceCircuit(small_circuit(tile_radius=1.0), LIFT, settling="exact")
-    circuit.run(line(3))
-    path = circuit.save(tmp_path / "circuit.nc", comment="mine")
-    assert path == tmp_path / "circuit.nc"
-    assert ReferenceCircuit.load(path).state.learned == 3

@@ -14,6 +14,7 @@ import pytest
 
 from circuits import files
 from circuits.files import FileError
+from tests.refusing import refused
 
 WRITER = """
     import sys, time
@@ -58,32 +59,24 @@ def test_what_fails_leaves_the_old(tmp_path):
     assert list(tmp_path.iterdir()) == [path]
 
 
-@pytest.mark.parametrize(
-    ("place", "reason"),
-    [
+def test_places_that_cannot_be_written(tmp_path):
+    (tmp_path / "a-file").write_text("")
+    (tmp_path / "a-folder" / "within").mkdir(parents=True)
+    for place, reason in (
         ("a-file/x.txt", "Not a directory|File exists"),
         ("a-folder", "Is a directory"),
         ("x" * 300, "File name too long"),
-    ],
-)
-def test_places_that_cannot_be_written(tmp_path, place, reason):
-    (tmp_path / "a-file").write_text("")
-    (tmp_path / "a-folder" / "within").mkdir(parents=True)
-    with pytest.raises(FileError, match=rf"^cannot write .*: ({reason})$"):
-        files.write(tmp_path / place, "text")
+    ):
+        refused(lambda p=place: files.write(tmp_path / p, "text"), reason, FileError, most=500)
     assert sorted(item.name for item in tmp_path.iterdir()) == ["a-file", "a-folder"]
-
-
-def test_folders_are_refused_before_anything_is_computed(tmp_path):
-    (tmp_path / "file").write_text("")
-    for place in ("file", "file/below"):
-        with pytest.raises(FileError, match="cannot write to"):
-            files.require_folder(tmp_path / place)
+    # Folders are refused before anything is computed.
+    for place in ("a-file", "a-file/below"):
+        refused(lambda p=place: files.require_folder(tmp_path / p), place, FileError, most=500)
     files.require_folder(tmp_path / "a" / "b")
     assert (tmp_path / "a" / "b").is_dir()
 
 
-@pytest.mark.parametrize("room", [0, 1, 4095, 4096, 99_999])
+@pytest.mark.parametrize("room", [0, 4096, 99_999])
 def test_no_room_for_all_of_it(tmp_path, room):
     """The kernel refuses to let a file grow beyond a size, as a full disk does."""
     path = tmp_path / "file"

@@ -28,13 +28,14 @@ from circuits.rules import Rule
 from circuits.state import CircuitState
 from tests.circuits.test_agreement import LIFT
 from tests.conftest import moons, small_circuit
+from tests.refusing import refused
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::circuits.errors.UnsettledWarning"),
     pytest.mark.filterwarnings("ignore::circuits.errors.LostLabelWarning"),
 ]
 
-SOLVERS = ("numpy", "cython", "cpp_standalone", "reference", "exact")
+SLOW = pytest.mark.slow
 POINTS, _, LABELS = moons(60, seed=2, after=10)
 
 
@@ -54,8 +55,12 @@ VARIANTS = {
 }
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
-@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize(
+    ("solver", "variant"),
+    [(solver, variant) for solver in ("reference", "exact") for variant in VARIANTS]
+    + [("numpy", "recycled"), ("numpy", "constant gain"), ("cpp_standalone", "gated")]
+    + [pytest.param("cython", "default", marks=SLOW)],
+)
 def test_saved_and_loaded_goes_on_as_if_nothing_had_happened(solver, variant, tmp_path):
     common = {"tile_radius": 1.0, "n_readouts": 2, "mu": (1000.0, 3.0)}
     parameters = small_circuit(**common | {"steps_per_presentation": 10} | VARIANTS[variant])
@@ -81,32 +86,24 @@ def test_saved_and_loaded_goes_on_as_if_nothing_had_happened(solver, variant, tm
         assert np.array_equal(ours, theirs) or ours == theirs, field.name
 
 
-def test_another_solver_takes_over(tmp_path):
-    parameters = small_circuit(tile_radius=1.0, steps_per_presentation=10)
-    circuit = ManifoldCircuit(parameters, LIFT, "cpp_standalone")
-    circuit.run(POINTS[:30], LABELS[:30])
-    path = circuit.save(tmp_path / "circuit.nc")
-    expected = circuit.run(POINTS[30:], LABELS[30:])
-    for solver in ("numpy", "cython", "reference"):
-        found = load(path, solver).run(POINTS[30:], LABELS[30:])
-        for name in ("h", "u", "y", "W", "b", "w", "V"):
-            # Sums in other orders, over 30 presentations.
-            assert np.abs(found[name].values - expected[name].values).max() <= 1e-10, name
-
-
-@pytest.mark.parametrize("saver", SOLVERS)
-def test_whoever_saved_it_and_whoever_loads_it(saver, tmp_path):
+@pytest.mark.parametrize("saver", ["cpp_standalone", "reference"])
+def test_another_solver_takes_over(saver, tmp_path):
     """A solver that loads a file does what it does from the state of the one that saved it."""
     parameters = small_circuit(tile_radius=1.0, reset=False, steps_per_presentation=10)
     circuit = make_circuit(saver, parameters, LIFT)
     circuit.run(POINTS[:30], LABELS[:30])
-    path = circuit.save(tmp_path / "circuit.nc")
-    for solver in SOLVERS:
+    state, path = circuit.state, circuit.save(tmp_path / "circuit.nc")
+    expected = circuit.run(POINTS[30:40])
+    for solver in ("numpy", "cpp_standalone", "reference", "exact"):
         other = make_circuit(solver, parameters, LIFT)
-        other.state = circuit.state
+        other.state = state
         loaded = load(path, solver)
         assert loaded.engine == solver
-        assert loaded.run(POINTS[30:40]).equals(other.run(POINTS[30:40])), solver
+        found = loaded.run(POINTS[30:40])
+        assert found.equals(other.run(POINTS[30:40])), solver
+        for name in ("h", "u", "y", "W", "b", "w", "V") if solver != "exact" else ():
+            # Sums in other orders, over 10 presentations.
+            assert np.abs(found[name].values - expected[name].values).max() <= 1e-10, name
 
 
 def test_every_field_of_the_state_is_in_the_file(tmp_path, monkeypatch):
@@ -122,8 +119,7 @@ def test_every_field_of_the_state_is_in_the_file(tmp_path, monkeypatch):
             less = whole.copy()
             del less.attrs[field.name]
             results.save(less, path)
-        with pytest.raises(FileError, match=rf"whole circuit \(there is no {field.name}\)"):
-            ReferenceCircuit.load(path)
+        refused(lambda: ReferenceCircuit.load(path), f"no {field.name}", FileError)
     less = whole.copy()
     del less.attrs["shown"]
     monkeypatch.setattr(keeping, "LATER", ("shown",))
@@ -149,8 +145,7 @@ def test_a_model_of_ones_own_and_values_set_on_the_network(tmp_path):
     loaded = ManifoldCircuit.load(path, "numpy")
     assert loaded.model.as_dict() == model.as_dict()
     assert loaded.run(POINTS[30:], LABELS[30:]).equals(circuit.run(POINTS[30:], LABELS[30:]))
-    with pytest.raises(ParameterError, match="only Brian2 text"):
-        ReferenceCircuit.load(path)
+    refused(lambda: ReferenceCircuit.load(path), "Brian2 text", ParameterError)
     circuit.network["excitatory"].tau_h = 20 * ms
     again = ManifoldCircuit.load(circuit.save(path), "numpy")
     assert set(again.values_set) == {"excitatory.tau_h"}
@@ -169,8 +164,7 @@ def test_values_set_on_a_network_that_is_compiled(tmp_path):
     expected = circuit.respond(POINTS)
     assert (expected != before).any()
     assert (ManifoldCircuit.load(path, "cpp_standalone").respond(POINTS) == expected).all()
-    with pytest.raises(ParameterError, match=r"set on a network \(excitatory.tau_h\).*NumPy"):
-        ReferenceCircuit.load(path)
+    refused(lambda: ReferenceCircuit.load(path), "excitatory.tau_h", ParameterError)
 
 
 def test_numpy_functions_come_from_the_one_who_loads(tmp_path):
@@ -182,8 +176,7 @@ def test_numpy_functions_come_from_the_one_who_loads(tmp_path):
     circuit = ReferenceCircuit(small_circuit(tile_radius=1.0), LIFT, model=model)
     circuit.run(POINTS[:30])
     path = circuit.save(tmp_path / "circuit.nc")
-    with pytest.raises(ParameterError, match="'bias' has only Brian2 text"):
-        ReferenceCircuit.load(path)
+    refused(lambda: ReferenceCircuit.load(path), "'bias'", ParameterError)
     kept = keeping.Kept(path).model.namespace
     assert {name: (type(value), value) for name, value in kept.items()} == {
         "whole": (int, 3),
@@ -211,12 +204,10 @@ def test_much_that_is_in_a_file(tmp_path):
 def test_what_cannot_be_saved_says_so(tmp_path):
     path = tmp_path / "circuit.nc"
     parameters = small_circuit(tile_radius=1.0, steps_per_presentation=5)
-    with pytest.raises(InputError, match="no state yet"):
-        ManifoldCircuit(parameters, LIFT, "numpy").save(path)
+    refused(lambda: ManifoldCircuit(parameters, LIFT, "numpy").save(path), "no state", InputError)
     extended = ManifoldCircuit(parameters, LIFT, "numpy", extend=lambda network: None)
     extended.run(POINTS)
-    with pytest.raises(EngineError, match="extended or changed by hand cannot be saved"):
-        extended.save(path)
+    refused(lambda: extended.save(path), "extended", EngineError)
     assert not path.exists()
 
 
@@ -230,8 +221,7 @@ def test_texts_are_kept_with_a_circuit(tmp_path):
     path = trained().save(tmp_path / "circuit.nc", comment="of Tuesday", label_mapping="{}")
     assert keeping.Kept(path).attributes["comment"] == "of Tuesday"
     for attributes in ({"model": "x"}, {"learned": "x"}, {"number": 3}):
-        with pytest.raises(InputError, match="cannot be kept with a circuit"):
-            trained().save(path, **attributes)
+        refused(lambda a=attributes: trained().save(path, **a), "kept with", InputError)
 
 
 def test_only_a_circuit_is_written_over(tmp_path, monkeypatch):
@@ -243,16 +233,13 @@ def test_only_a_circuit_is_written_over(tmp_path, monkeypatch):
     (tmp_path / "gone.nc").symlink_to("nowhere")
     before = {p.name: p.is_file() and p.read_bytes() for p in tmp_path.iterdir()}
     for name in ("run.nc", "points.csv", "cut.nc", "gone.nc"):
-        with pytest.raises(FileError, match=f"^{name} is there already.*give another name$"):
-            circuit.save(name)
-    for folder in ("", ".", tmp_path):
-        with pytest.raises(FileError, match="is a folder: give the name of a file"):
-            circuit.save(folder)
+        refused(lambda n=name: circuit.save(n), f"^{name} ", FileError)
+    for folder in ("", tmp_path):
+        refused(lambda f=folder: circuit.save(f), "is a folder", FileError)
     assert {p.name: p.is_file() and p.read_bytes() for p in tmp_path.iterdir()} == before
     for name in (None, 3, b"bytes"):
         for use in (circuit.save, ReferenceCircuit.load, ManifoldCircuit.load):
-            with pytest.raises(InputError, match="is not the name of a file"):
-                use(name)
+            refused(lambda u=use, n=name: u(n), "name of a file", InputError)
     circuit.run(POINTS)
     circuit.save("whole.nc")
     assert ReferenceCircuit.load("whole.nc").state.learned == 180
@@ -263,31 +250,28 @@ def test_only_a_circuit_is_written_over(tmp_path, monkeypatch):
 def test_what_is_no_circuit_is_refused(tmp_path):
     path = tmp_path / "circuit.nc"
     circuit = trained()
-    results.save(circuit.run(POINTS), tmp_path / "run.nc")
-    with pytest.raises(FileError, match=r"holds the result of a run, without .*NAME-circuit.nc"):
-        ReferenceCircuit.load(tmp_path / "run.nc")
-    results.save(xr.Dataset({"a": ("x", [1.0])}), tmp_path / "other.nc")
-    with pytest.raises(FileError, match="does not hold a circuit"):
-        ReferenceCircuit.load(tmp_path / "other.nc")
-    with pytest.raises(FileError, match="it is not a file"):
-        ReferenceCircuit.load(tmp_path)
-    with pytest.raises(FileError, match="there is no result file"):
-        ReferenceCircuit.load(tmp_path / "nowhere")
     whole = results.load(circuit.save(path))
-    results.save(whole.assign_attrs(format_version=99), path)
-    with pytest.raises(FileError, match=r"is of format 99, and .* up to 2: use a later one"):
-        ReferenceCircuit.load(path)
+    results.save(circuit.run(POINTS), tmp_path / "run.nc")
+    results.save(xr.Dataset({"a": ("x", [1.0])}), tmp_path / "other.nc")
+    results.save(whole.assign_attrs(format_version=99), tmp_path / "later.nc")
+    (tmp_path / "cut.nc").write_bytes(path.read_bytes()[:-200])
+    for name, words in (
+        ("run.nc", "result of a run"),
+        ("other.nc", "does not hold a circuit"),
+        ("later.nc", "format 99, .* up to 2"),
+        ("cut.nc", "not a result"),
+        ("nowhere", "no result file"),
+        ("", "not a file"),
+    ):
+        refused(lambda n=name: ReferenceCircuit.load(tmp_path / n), words, FileError, most=400)
     model = json.loads(whole.attrs["model"])
-    for change in (
+    changes = (
         {"format_version": 0},
-        {"format_version": "new"},
         {"format_version": [1, 2]},
         {"parameters": "{}{"},
         {"parameters": json.dumps({"n_tiles": 7})},
-        {"parameters": json.dumps({"colour": "red"})},
         {"parameters": "[" * 10**5},
         {"lift": "[]"},
-        {"lift": 3},
         {"lift": json.dumps({"center": [0, 0, 0], "radius": 3})},
         {"model": "{}"},
         {"model": json.dumps(model | {"changed": ["bias"], "bias": 3})},
@@ -297,31 +281,12 @@ def test_what_is_no_circuit_is_refused(tmp_path):
         {"learned": "many"},
         {"learned": -1},
         {"shown": [1, 2]},
-    ):
-        refuse(whole.assign_attrs(change), path, change)
-    for name in ("W", "V"):
-        refuse(whole.drop_vars(name), path, name)
-        refuse(whole.assign({name: whole[name] * np.nan}), path, name)
-        refuse(whole.assign({name: whole[name].astype(str)}), path, name)
-    refuse(whole.isel(tile=slice(3)), path, "fewer tiles")
-    refuse(xr.Dataset(attrs=whole.attrs), path, "nothing")
-    path.write_bytes(path.read_bytes()[:-200])
-    with pytest.raises(FileError, match="is not a result"):
-        ReferenceCircuit.load(path)
-
-
-def refuse(kept, path, what):
-    """Neither class loads such a file; both say in one sentence which file it is, and why."""
-    results.save(kept, path)
-    for kind in (ReferenceCircuit, ManifoldCircuit):
-        with pytest.raises(FileError) as refused:
-            kind.load(path, **{"engine": "numpy"} if kind is ManifoldCircuit else {})
-        words = str(refused.value)
-        assert re.fullmatch(rf"{re.escape(str(path))} does not hold a whole circuit.*", words), what
-
-
-def test_the_parameters_of_any_circuit_come_back(tmp_path):
-    parameters = CircuitParameters(n_tiles=3, dt="0.7 ms", tau_h="9.1 ms", readout="tanh", gain=7.0)
-    circuit = ReferenceCircuit(parameters, LIFT, settling="exact")
-    circuit.run(POINTS)
-    assert ReferenceCircuit.load(circuit.save(tmp_path / "c.nc")).parameters == parameters
+    )
+    broken = [whole.assign_attrs(change) for change in changes]
+    broken += [whole.assign(W=whole["W"] * np.nan), whole.assign(V=whole["V"].astype(str))]
+    broken += [whole.isel(tile=slice(3)), xr.Dataset(attrs=whole.attrs)]
+    words = f"^{re.escape(str(path))} does not hold a whole circuit"
+    for kept in broken:
+        results.save(kept, path)
+        refused(lambda: ReferenceCircuit.load(path), words, FileError, most=600)
+    refused(lambda: ManifoldCircuit.load(path, "numpy"), words, FileError, most=600)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import numpy as np
 import pytest
@@ -11,12 +12,12 @@ from circuits import SphereLift
 from circuits.errors import InputError, ParameterError
 from circuits.lift import (
     FINEST_ALPHA,
-    as_labels,
     distinct_rows,
     in_own_units,
     some_of,
     tile_radius_for,
 )
+from tests.refusing import refused
 
 
 def test_points_on_the_sphere_by_hand():
@@ -24,14 +25,32 @@ def test_points_on_the_sphere_by_hand():
     lift = SphereLift((1, 2), 5)
     expected = [[0.6, 0.8, 0.0], [0.6, 0.0, 0.8], [0.0, 0.0, 1.0]]
     assert lift([[4, 6], [4, 2], [1, 2]]).tolist() == expected
-    assert lift.n_coordinates == 2
-    assert lift.n_inputs == 3
+    assert (lift.n_coordinates, lift.n_inputs) == (2, 3)
+    one = SphereLift(2.0, 1.0)  # a number is a point of one coordinate
+    assert one.n_coordinates == 1
+    assert one([[2.0]]).tolist() == [[0.0, 1.0]]
+    outside = [[1, 1], [4, 5], [9, 9]]
+    words = r"2 of 3 .*radius 2: point 1 at \[4.0, 5.0\] is 5 from"
+    refused(lambda: SphereLift((1, 1), 2)(outside), words, InputError)
 
 
-def test_one_coordinate_may_be_a_number():
-    lift = SphereLift(2.0, 1.0)
-    assert lift.n_coordinates == 1
-    assert lift([[2.0]]).tolist() == [[0.0, 1.0]]
+def test_products_measure_distances():
+    lift = SphereLift((0.0, 0.0), 2.0)
+    points = np.array([[0.0, 0.0], [1.0, 0.5], [-0.3, 1.2]])
+    x = lift(points)
+    # Norms and products of three-vectors: rounding.
+    assert np.abs(np.linalg.norm(x, axis=1) - 1).max() < 1e-15
+    chord = np.linalg.norm(2.0 * (x[1] - x[2]))
+    assert x[1] @ x[2] == pytest.approx(1 - chord**2 / (2 * 2.0**2), abs=1e-15)
+    small = SphereLift(center=(0.0, 0.0), radius=100.0)(points)
+    distance = np.linalg.norm(points[1] - points[2])
+    # Flat to order (|s|/R)^2 = 2e-4 of the distance term, which itself is 1e-4.
+    assert small[1] @ small[2] == pytest.approx(1 - distance**2 / 2e4, abs=1e-7)
+    for seed in range(100):
+        points = np.random.default_rng(seed).normal(size=(20, 1 + seed % 9))
+        x = SphereLift.around(points, slack=1)(points)
+        # The height near the rim is the root of a rounding error: x has norm one to 1e-15 still.
+        assert np.abs(np.linalg.norm(x, axis=1) - 1).max() < 1e-14
 
 
 def test_the_lift_around_points_has_their_middle_and_reach():
@@ -45,14 +64,12 @@ def test_the_lift_around_points_has_their_middle_and_reach():
     # Norms go along a row: a hundred points 1 from the middle are 1 away, not 10.
     ring = np.array([[math.cos(t), math.sin(t)] for t in np.arange(400) * math.pi / 200])
     assert SphereLift.around(ring, 1).radius == pytest.approx(1, rel=1e-15)
-    with pytest.raises(InputError, match="all points are equal"):
-        SphereLift.around([[1.0, 2.0], [1.0, 2.0]])
+    refused(lambda: SphereLift.around([[1.0, 2.0], [1.0, 2.0]]), "equal", InputError)
     # Taken to reach at least so far: points 5 away, none at all, and far larger ones.
     assert SphereLift.around(points, 2, least=4).radius == 2 * 5
     assert SphereLift.around(points, 2, least=6).radius == 2 * 6
     assert SphereLift.around([[1.0, 2.0]], 2, least=3e200).radius == 6e200
-    with pytest.raises(ParameterError, match="least must be"):
-        SphereLift.around(points, least=-1)
+    refused(lambda: SphereLift.around(points, least=-1), "least .*-1", ParameterError)
 
 
 @pytest.mark.parametrize("size", [1e-200, 1.0, 1e200])
@@ -65,17 +82,7 @@ def test_the_rim_belongs_to_the_lift_but_for_rounding(size):
         inside, outside = radius * (1 + 0.5e-15) * size, radius * (1 + 1.5e-15) * size
         assert lift([[inside]])[0, 1] == 0
         for farther in (outside, 1.3 * radius * size):
-            with pytest.raises(InputError, match="1 of 1 points lie outside the lift's radius"):
-                lift([[farther]])
-
-
-def test_a_point_outside_is_named_with_its_distance():
-    with pytest.raises(InputError) as error:
-        SphereLift((1, 1), 2)([[1, 1], [4, 5], [9, 9]])
-    assert str(error.value) == (
-        "2 of 3 points lie outside the lift's radius 2: point 1 at [4.0, 5.0] is 5 from the "
-        "center; use a larger radius"
-    )
+            refused(partial(lift, [[farther]]), "1 of 1", InputError)
 
 
 def test_alpha_by_hand_and_its_bounds():
@@ -84,13 +91,11 @@ def test_alpha_by_hand_and_its_bounds():
     assert lift.alpha(2.0) == 0.5
     assert lift.alpha(2.8) == pytest.approx(1 - 2.8**2 / 8, abs=1e-15)
     for radius in (2 * math.sqrt(2), 3.0):
-        with pytest.raises(ParameterError, match=r"lift's radius \(2.82843\), got"):
-            lift.alpha(radius)
+        refused(lambda r=radius: lift.alpha(r), "2.82843.*got", ParameterError)
     # 1 - alpha = rho^2/8 is 2^-40 at rho = 2^-18.5; a power of two below it is told apart no more.
     assert 1 - lift.alpha(2.0**-18) == 2.0**-39
     assert 1 - lift.alpha(2.0**-18.5) == FINEST_ALPHA == 2.0**-40
-    with pytest.raises(ParameterError, match=r"of at least 2.7e-06 or a smaller lift"):
-        lift.alpha(2.0**-19)
+    refused(lambda: lift.alpha(2.0**-19), "at least 2.7e-06", ParameterError)
     assert lift.radius * math.sqrt(2 * FINEST_ALPHA) == pytest.approx(2.7e-6, rel=1e-2)
 
 
@@ -110,8 +115,11 @@ def test_the_tile_radius_is_a_quantile_of_distances():
     assert tile_radius_for(line, 2, 2) == tile_radius_for(line, 2, 9) == 3
     assert tile_radius_for(line, 10) == 1  # five of ten tiles
     assert tile_radius_for(line, 2, 0.5) == 1  # a quarter: 1, 1, 1, 1, 1
-    with pytest.raises(InputError, match="most points coincide"):
-        tile_radius_for([[1.0], [1.0], [1.0], [2.0]], 10, 1)
+    refused(lambda: tile_radius_for([[1.0], [1.0], [1.0], [2.0]], 10, 1), "coincide", InputError)
+    # Three points apart by 3, 4 and 5: the greatest distances are 4, 5 and 5, the median 5; half of
+    # all are within 3, 4 and 3 of the three corners.
+    triangle = [[0.0, 0.0], [4.0, 0.0], [0.0, 3.0]]
+    assert [tile_radius_for(triangle, n, 1) for n in (1, 2)] == [5, 3]
 
 
 @pytest.mark.parametrize("unit", [1e-300, 1e300])
@@ -119,13 +127,6 @@ def test_the_tile_radius_scales_with_the_points(unit):
     """Squares of these distances over- or underflow; all points are within 3, 3, 2, 2 and 3."""
     line = np.array([[0.0], [1e-20], [1.0], [2.0], [3.0]])
     assert tile_radius_for(unit * line, 5) / unit == pytest.approx(3, rel=1e-15)
-
-
-def test_rows_of_a_triangle_have_quantiles_of_their_own():
-    """Three points apart by 3, 4 and 5: the greatest distances are 4, 5 and 5, the median 5."""
-    assert tile_radius_for([[0.0, 0.0], [4.0, 0.0], [0.0, 3.0]], 1, 1) == 5
-    # Half of all: 3, 4 and 3 from the three corners.
-    assert tile_radius_for([[0.0, 0.0], [4.0, 0.0], [0.0, 3.0]], 2, 1) == 3
 
 
 def test_at_most_a_thousand_points_evenly_spread():
@@ -147,13 +148,3 @@ def test_distinct_rows_are_the_first_of_their_kind():
     rows = np.array([[2.0, 0.0], [1.0, 0.0], [2.0, 0.0], [1.0, 1.0], [0.0, 0.0]])
     assert distinct_rows(rows, 3).tolist() == [0, 1, 3]
     assert distinct_rows(rows, 9).tolist() == [0, 1, 3, 4]
-
-
-def test_labels_for_all_readouts_or_each():
-    assert as_labels(None, 2, 3).tolist() == [[0, 0, 0], [0, 0, 0]]
-    assert as_labels([1, -1], 2, 3).tolist() == [[1, 1, 1], [-1, -1, -1]]
-    assert as_labels([[1, 0], [0, -1]], 2, 2).tolist() == [[1, 0], [0, -1]]
-    with pytest.raises(InputError, match=r"shape \(2,\) or \(2, 3\).*got \(3,\)"):
-        as_labels([1, 0, 1], 2, 3)
-    with pytest.raises(InputError, match="got 2 at point 1"):
-        as_labels([[1, 0], [0, 2]], 2, 2)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from circuits import CircuitParameters, ManifoldCircuit, ReferenceCircuit, SphereLift
-from tests.conftest import ENGINES, moons, small_circuit
+from tests.conftest import moons, small_circuit
 
 LIFT = SphereLift(center=(0.5, 0.25), radius=3.0)
 pytestmark = pytest.mark.filterwarnings("ignore::circuits.errors.UnsettledWarning")
@@ -142,33 +142,11 @@ def test_clocks_meet_at_every_boundary_at_run_time(dt):
 def test_long_presentations_end_on_their_last_step():
     """From 10^4 steps on, Brian2's clocks would take the first step for a boundary."""
     parameters = CircuitParameters(n_tiles=3, n_interneurons=1, steps_per_presentation=12000)
-    points, _, _ = moons(3, after=0)
-    run = ManifoldCircuit(parameters, LIFT, "numpy").run(points, [1, 0, 0])
-    reference = ReferenceCircuit(parameters, LIFT).run(points, [1, 0, 0])
+    points, _, _ = moons(2, after=0)
+    run = ManifoldCircuit(parameters, LIFT, "numpy").run(points, [1, 0])
+    reference = ReferenceCircuit(parameters, LIFT).run(points, [1, 0])
     for name in ("h", "y", "W", "w"):
         assert np.abs(run[name].values - reference[name].values).max() <= 1e-10, name
-
-
-@pytest.mark.usefixtures("quick_cython")
-@pytest.mark.parametrize("engine", ENGINES)
-def test_a_users_monitor(engine):
-    """A plain StateMonitor sees every step, over several runs and with their time going on."""
-    from brian2 import StateMonitor
-
-    parameters = small_circuit(tile_radius=1.0)
-    points, _, labels = moons(30, after=5)
-    circuit = ManifoldCircuit(parameters, LIFT, engine)
-    monitor = StateMonitor(circuit.network["excitatory"], "h", record=[0, 3], when="end")
-    circuit.network.add(monitor)
-    circuit.run(points[:20], labels[:20])
-    circuit.run(points[20:], labels[20:])
-    trace = ReferenceCircuit(parameters, LIFT).run(points, labels, record=("h",))["h_trace"].values
-    expected = trace.reshape(-1, 6)[:, [0, 3]]
-    assert monitor.h.shape == (2, 30 * 30)
-    # The monitor sits in the slot "end" before the restart, so it sees each step's result.
-    assert np.abs(monitor.h.T - expected).max() <= 1e-10
-    steps = np.arange(1, 901) * parameters.dt_
-    assert np.abs(np.asarray(monitor.t) - steps).max() < 1e-9
 
 
 @pytest.mark.parametrize("engine", ["numpy", "cpp_standalone"])
@@ -191,24 +169,6 @@ def test_a_monitor_added_between_runs_and_another_in_its_place(engine):
         expected = reference[f"{name}_trace"].values[part]
         assert np.abs(seen[:, 1:] - expected[:, :-1]).max() <= 1e-10
         circuit.network.remove(monitor)
-
-
-@pytest.mark.parametrize("engine", ["numpy", "cpp_standalone"])
-def test_a_users_group_goes_on_from_run_to_run(engine):
-    from brian2 import NeuronGroup, SpikeMonitor
-
-    circuit = ManifoldCircuit(small_circuit(tile_radius=1.0), LIFT, engine)
-    points, _, labels = moons(30, after=5)
-    clock = circuit.network["excitatory"].clock
-    cells = NeuronGroup(2, "v : 1", threshold="v > 0.5", reset="v = 0", clock=clock, name="ticking")
-    cells.run_regularly("v += 0.0625*(i + 1)", clock=clock)
-    spikes = SpikeMonitor(cells, name="ticks")
-    circuit.network.add(cells, spikes)
-    for part in (slice(0, 10), slice(10, 30)):
-        circuit.run(points[part], labels[part])
-    # 900 steps; a cell fires when 9 (or 5) increments have brought it above one half.
-    assert np.asarray(spikes.count).tolist() == [900 // 9, 900 // 5]
-    assert len(spikes.t) == 900 // 9 + 900 // 5
 
 
 @pytest.mark.parametrize("engine", ["numpy", "cpp_standalone"])
@@ -246,7 +206,7 @@ def test_circuits_and_a_users_own_brian2_code_do_not_disturb_each_other():
 
     alone = users_simulation()
     points, _, labels = moons(30, after=10)
-    shapes = [("numpy", 4, 1), ("cpp_standalone", 6, 2), ("numpy", 7, 3), ("cpp_standalone", 5, 2)]
+    shapes = [("numpy", 4, 1), ("cpp_standalone", 6, 2), ("numpy", 7, 3)]
     circuits, references = [], []
     for engine, m, k in shapes:
         parameters = small_circuit(
@@ -278,7 +238,7 @@ def test_circuits_in_threads_take_turns():
         return float(np.abs(found["h"].values - expected["h"].values).max())
 
     with ThreadPoolExecutor(3) as pool:
-        cases = [("numpy", 4), ("numpy", 7), ("cpp_standalone", 6), ("cpp_standalone", 5)]
+        cases = [("numpy", 4), ("numpy", 7), ("cpp_standalone", 6)]
         assert max(pool.map(run, cases)) <= 1e-10
 
 
@@ -302,16 +262,13 @@ def test_magic_run_leaves_the_circuit_alone():
     assert np.abs(np.asarray(lateral.V).reshape(2, 6) - expected["V"].values).max() <= 1e-10
 
 
-@pytest.mark.parametrize(
-    "code",
-    [
+def test_no_brian2_where_it_is_not_needed():
+    code = (
+        "import sys, circuits, simulations.cli, analysis\n"
         "from circuits import ReferenceCircuit, CircuitParameters, SphereLift\n"
         "c = ReferenceCircuit(CircuitParameters(n_tiles=2), SphereLift((0, 0), 3))\n"
-        "c.run([[0.1, 0], [0, 0.2], [0.1, 0.1]])",
-        "import circuits, simulations.cli, analysis",
-    ],
-)
-def test_no_brian2_where_it_is_not_needed(code):
-    check = f"{code}\nimport sys\nassert 'brian2' not in sys.modules"
-    result = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True)
+        "c.run([[0.1, 0], [0, 0.2], [0.1, 0.1]])\n"
+        "assert 'brian2' not in sys.modules"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert result.returncode == 0, result.stderr

@@ -29,7 +29,7 @@ def projected_gradient(kernel: np.ndarray, H: np.ndarray) -> np.ndarray:
     return H
 
 
-@pytest.mark.parametrize("tiles", ["recruit", "first"])
+@pytest.mark.parametrize("tiles", ["recruit", pytest.param("first", marks=pytest.mark.slow)])
 def test_online_learning_comes_close_to_the_offline_optimum(record_property, tiles):
     points, _, _ = moons(150, seed=6)
     parameters = CircuitParameters(n_tiles=12, tile_radius=0.6, learning_rate=0.01, tiles=tiles)

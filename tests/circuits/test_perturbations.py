@@ -1,4 +1,4 @@
-"""What is done to a circuit: the same on every engine and in the reference, and as it says."""
+"""Perturbations: the same on every engine and in the reference, and as described."""
 
 from __future__ import annotations
 
@@ -30,7 +30,6 @@ from circuits.gaussian import gaussian
 from circuits.keeping import load_circuit
 from circuits.making import make_circuit
 from circuits.perturbations import (
-    KINDS,
     NOISY,
     Timed,
     kind_of,
@@ -64,27 +63,50 @@ def stream(count: int = 60, seed: int = 1):
     return points, labels
 
 
+# Each case has the variant of the circuit that quick tests run it with.
 CASES = {
-    "half of the tiles": [Lesion(tiles=0.5, at=20)],
-    "tiles in use and idle ones": [Lesion(tiles=(1, 11, 5), at=3)],
-    "an interneuron": [Lesion(interneurons=(0,), at=20)],
-    "synapses": [Lesion(lateral=0.3, feedforward=0.3, classifier=0.3, at=20, seed=4)],
-    "current into two tiles": [Current(into="h", amount=0.1, at=10, until=30, cells=(0, 2))],
-    "another at every presentation": [
-        Current(into="h", amount=np.linspace(0, 0.1, 30), at=10),
-        Current(into="u", amount=0.05, until=50),
-        Current(into="y", amount=0.3, at=10, until=30),
-    ],
-    "another at every step": [Current(into="h", amount=0.1, steps=np.sin(np.arange(STEPS)))],
-    "noise on rates": [Noise(on="h", size=0.05, seed=3), Noise(on="u", size=0.05, at=5, until=50)],
-    "noise on synapses": [
-        *(Noise(on=name, size=0.05, seed=5) for name in ("V", "b", "w", "y")),
-        Noise(on="W", size=0.003),
-    ],
-    "noise twice": [Noise(on="h", size=0.05), Noise(on="h", size=0.1, seed=1)],
-    "slow plasticity": [Freeze(at=20, until=50)],
-    "fast plasticity": [Freeze(what="V", at=20, until=22)],
-    "delay and gain": [Delay(time="2 ms"), UnequalGain(spread=0.3, seed=2)],
+    "half of the tiles": ("recycled", [Lesion(tiles=0.5, at=20)]),
+    "tiles in use and idle ones": ("plain", [Lesion(tiles=(1, 11, 5), at=3)]),
+    "an interneuron": ("carried over", [Lesion(interneurons=(0,), at=20)]),
+    "synapses": (
+        "carried over",
+        [Lesion(lateral=0.3, feedforward=0.3, classifier=0.3, at=20, seed=4)],
+    ),
+    "current into two tiles": (
+        "plain",
+        [Current(into="h", amount=0.1, at=10, until=30, cells=(0, 2))],
+    ),
+    "another current at every presentation": (
+        "carried over",
+        [
+            Current(into="h", amount=np.linspace(0, 0.1, 20), at=10),
+            Current(into="u", amount=0.05, until=30),
+            Current(into="y", amount=0.3, at=10, until=30),
+        ],
+    ),
+    "another current at every step": (
+        "plain",
+        [Current(into="h", amount=0.1, steps=np.sin(np.arange(STEPS)))],
+    ),
+    "noise on rates": (
+        "plain",
+        [Noise(on="h", size=0.05, seed=3), Noise(on="u", size=0.05, at=5, until=30)],
+    ),
+    "noise on synapses": (
+        "recycled",
+        [
+            *(Noise(on=name, size=0.05, seed=5) for name in ("V", "b", "w", "y")),
+            Noise(on="W", size=0.003),
+        ],
+    ),
+    "slow plasticity": ("recycled", [Freeze(at=20, until=30)]),
+    "fast plasticity": ("carried over", [Freeze(what="V", at=20, until=22)]),
+    "delay and gain": ("plain", [Delay(time="2 ms"), UnequalGain(spread=0.3, seed=2)]),
+}
+VARIANTS = {
+    "plain": {},
+    "recycled": {"recycle": True, "n_tiles": 13, "tile_radius": 0.3},
+    "carried over": {"reset": False},
 }
 EVERYTHING = [
     Lesion(tiles=0.3, interneurons=(1,), feedforward=0.1, lateral=0.1, classifier=0.1, at=25),
@@ -102,33 +124,34 @@ EVERYTHING = [
 ]
 
 
-def assert_agrees(parameters, perturbations, engine, tolerance=1e-10):
-    """Every step of a stream, and predictions after it, are those of the reference."""
-    points, labels = stream()
+def assert_agrees(parameters, perturbations, engine, count=60):
+    """Compare every step of a stream, and predictions after it, with the reference."""
+    points, labels = stream(count)
     circuit = ManifoldCircuit(parameters, LIFT, engine, perturbations=perturbations)
     reference = ReferenceCircuit(parameters, LIFT, perturbations=perturbations)
     run = circuit.run(points, labels, record=RECORD, snapshot_every=7)
     expected = reference.run(points, labels, record=RECORD, snapshot_every=7)
     found = differences(run.astype(float), expected.astype(float), list(expected.data_vars))
     # As in test_agreement.py: rounding of a few hundred numbers of order one over 1800 steps.
-    assert max(found.values()) <= tolerance, found
-    assert np.abs(circuit.predict(points) - reference.predict(points)).max() <= tolerance
+    assert max(found.values()) <= 1e-10, found
+    assert np.abs(circuit.predict(points[:20]) - reference.predict(points[:20])).max() <= 1e-10
     return expected
 
 
-@pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize(
-    "changes",
-    [{}, {"recycle": True, "n_tiles": 13, "tile_radius": 0.3}, {"reset": False}],
-    ids=["", "recycled", "carried over"],
+    ("name", "variant"),
+    [
+        pytest.param(name, variant, marks=() if variant == CASES[name][0] else pytest.mark.slow)
+        for name in CASES
+        for variant in VARIANTS
+    ],
 )
-def test_every_step_is_that_of_the_reference(name, changes):
-    parameters = SMALL.replace(**changes)
-    expected = assert_agrees(parameters, CASES[name], "numpy")
-    points, labels = stream()
-    plain = ReferenceCircuit(parameters, LIFT).run(points, labels, record=RECORD)
-    # It does something, and not before its time.
-    starts = min(getattr(one, "at", 0) for one in CASES[name])
+def test_every_step_agrees_with_the_reference(name, variant):
+    parameters, (_, done) = SMALL.replace(**VARIANTS[variant]), CASES[name]
+    expected = assert_agrees(parameters, done, "numpy", 40)
+    plain = ReferenceCircuit(parameters, LIFT).run(*stream(40), record=RECORD)
+    # It has an effect, and none before its time.
+    starts = min(getattr(one, "at", 0) for one in done)
     apart = np.abs(plain["h"] - expected["h"]).max("tile").values
     apart += np.abs(plain["u"] - expected["u"]).max("interneuron").values
     apart += np.abs(plain["y"] - expected["y"]).max("readout").values
@@ -136,12 +159,31 @@ def test_every_step_is_that_of_the_reference(name, changes):
     assert apart[:starts].max(initial=0) == 0
 
 
-@pytest.mark.parametrize("engine", ["numpy", "cython", "cpp_standalone"])
-@pytest.mark.parametrize("gated", [False, True])
-def test_everything_together_on_every_engine(engine, gated, quick_cython):
-    changes = {"readout_rule": "gated", "readout_rate": 0.3, "recycle": True} if gated else {}
+GATED = {"readout_rule": "gated", "readout_rate": 0.3, "recycle": True}
+
+
+@pytest.mark.parametrize(
+    ("engine", "changes"),
+    [
+        ("cpp_standalone", {}),
+        pytest.param("cpp_standalone", GATED, marks=pytest.mark.slow),
+        pytest.param("numpy", GATED, marks=pytest.mark.slow),
+    ],
+)
+def test_all_perturbations_together(engine, changes):
     expected = assert_agrees(SMALL.replace(**changes), EVERYTHING, engine)
     assert np.abs(expected["h"].values).max() < 10
+
+
+@pytest.mark.slow
+def test_noise_on_cython(quick_cython):
+    """The random numbers have an implementation of their own in Cython."""
+    points, labels = stream(10)
+    done = [Noise(on=name, size=0.01, seed=2**31 - 1) for name in "hVWy"]
+    run = ManifoldCircuit(SMALL, LIFT, "cython", perturbations=done).run(points, labels)
+    expected = ReferenceCircuit(SMALL, LIFT, perturbations=done).run(points, labels)
+    found = differences(run, expected, ("h", "u", "y", "V", "W", "b", "w"))
+    assert max(found.values()) <= 1e-10, found
 
 
 def test_times_and_amounts_need_no_other_program(monkeypatch, tmp_path):
@@ -157,16 +199,31 @@ def test_times_and_amounts_need_no_other_program(monkeypatch, tmp_path):
     assert compiled == [True, False]
 
 
-@pytest.mark.parametrize("engine", ["numpy", "cpp_standalone"])
-def test_a_stream_may_come_in_pieces(engine):
+def test_a_stream_in_pieces_through_copies_and_files(tmp_path):
+    """Two pieces give the whole stream, whoever runs the second: the circuit itself, its copies,
+    or circuits made from its file."""
     points, labels = stream()
-    whole = ManifoldCircuit(SMALL, LIFT, engine, perturbations=EVERYTHING).run(points, labels)
-    circuit = ManifoldCircuit(SMALL, LIFT, engine, perturbations=EVERYTHING)
-    parts = [circuit.run(points[part], labels[part]) for part in (slice(0, 33), slice(33, 60))]
-    h = np.concatenate([part["h"].values for part in parts])
+    options = {"engine": "cpp_standalone", "perturbations": EVERYTHING}
+    whole = ManifoldCircuit(SMALL, LIFT, **options).run(points, labels)
+    assert '"kind": "lesion"' in whole.attrs["perturbations"]
+    circuit = ManifoldCircuit(SMALL, LIFT, **options)
+    first = circuit.run(points[:33], labels[:33])
+    path = circuit.save(tmp_path / "circuit.nc")
+    others = [copy.deepcopy(circuit), pickle.loads(pickle.dumps(circuit))]
+    others += [ReferenceCircuit.load(path), load_circuit(path, "cpp_standalone")]
     # A program that is started anew adds up the first drive in NumPy, which may round otherwise.
-    assert np.abs(h - whole["h"].values).max() <= 1e-10
-    assert np.abs(parts[1]["W"] - whole["W"]).max() <= 1e-10
+    assert np.abs(first["h"].values - whole["h"].values[:33]).max() <= 1e-10
+    for other in (circuit, *others):
+        assert other.perturbations == tuple(EVERYTHING)
+        assert other.model.delay == "1 ms"
+        rest = other.run(points[33:], labels[33:])
+        assert np.abs(rest["h"].values - whole["h"].values[33:]).max() <= 1e-10
+        assert np.abs(rest["W"] - whole["W"]).max() <= 1e-10
+    plain = ReferenceCircuit(SMALL, LIFT)
+    assert plain.run(points, labels).attrs["perturbations"] == "[]"
+    assert "perturbations" not in plain.changes()
+    assert "perturbations" in circuit.changes()
+    assert "changed: delay, perturbations" in repr(circuit)
 
 
 # What each of them does, by hand
@@ -186,9 +243,7 @@ def test_tiles_that_are_gone_stay_gone():
     assert not state.w[:, gone].any()
     assert not state.b[gone].any()
     assert not state.in_use[gone].any()
-    # The others are recruited in the order of their numbers, past the one that is not there.
-    later = state.recruited[(state.recruited >= 50)]
-    assert later.size > 3
+    assert (state.recruited >= 50).sum() > 3  # others are still recruited
 
 
 def test_a_lesion_takes_the_share_it_names():
@@ -293,8 +348,12 @@ def test_frozen_weights_do_not_change():
         assert (moved[19:39] == 0).all()  # presentations 20 to 39
         assert (moved[:19] > 0).any()
         assert (moved[39:] > 0).any()
-    run = ReferenceCircuit(SMALL, LIFT, perturbations=[Freeze(what="tiles", at=5)])
-    assert run.run(points, labels)["recruited"].values.max() < 5
+    for frozen, times in ((Freeze(what="tiles", at=5), range(5)), (Freeze(until=5), range(5, 60))):
+        circuit = ReferenceCircuit(SMALL, LIFT, perturbations=[frozen])
+        recruited = circuit.run(points, labels)["recruited"].values
+        used = recruited[recruited >= 0]
+        assert used.min() == times[0]
+        assert used.max() in times
 
 
 def test_frozen_inhibition_stays_as_the_last_presentation_left_it():
@@ -351,44 +410,40 @@ def test_a_prediction_finds_the_circuit_as_the_next_presentation_would():
 
 
 PIECES = {
-    "tiles frozen from the start": [Freeze(what="tiles", until=5)],
-    "tiles frozen where a piece begins": [Freeze(what="tiles", at=3, until=20)],
-    "tiles frozen where a lesion cuts the stream": [
-        Freeze(what="tiles", at=3, until=20),
-        Lesion(interneurons=(0,), at=6),
-    ],
-    "V frozen after a point that nobody answers": [Freeze(what="V", at=21, until=25)],
-    "V frozen from the start": [Freeze(what="V", until=4)],
+    "tiles frozen from the start": ("recruit", [Freeze(what="tiles", until=5)]),
+    "tiles frozen where a piece begins": ("recruit", [Freeze(what="tiles", at=3, until=20)]),
+    "tiles frozen where a lesion cuts the stream": (
+        "recruit",
+        [Freeze(what="tiles", at=3, until=20), Lesion(interneurons=(0,), at=6)],
+    ),
+    "V frozen after a point that no tile responds to": (
+        "first",
+        [Freeze(what="V", at=21, until=25)],
+    ),
+    "V frozen from the start": ("recruit", [Freeze(what="V", until=4)]),
+    "V frozen from the start, first tiles": ("first", [Freeze(what="V", until=4)]),
 }
 
 
 @pytest.mark.parametrize("name", PIECES)
-@pytest.mark.parametrize("tiles", ["recruit", "first"])
-def test_pieces_are_perturbed_as_the_whole_is(name, tiles):
+def test_pieces_are_perturbed_as_the_whole_is(name):
+    tiles, done = PIECES[name]
     p = SMALL.replace(tiles=tiles)
     points, labels = stream(30)
     points[20] = 2.5  # from where no tile is near; recruited, it has no neighbours
+    # Where the first points are tiles, the first piece has to hold them all.
+    cuts = [0, 21, 22, 30] if tiles == "first" else [0, 4, 12, 21, 22, 30]
+    expected = ReferenceCircuit(p, LIFT, perturbations=done).run(points, labels)
+    whole = make_circuit("numpy", p, LIFT, perturbations=done).run(points, labels)
     for engine in ("reference", "numpy"):
-        whole, pieces = (make_circuit(engine, p, LIFT, perturbations=PIECES[name]) for _ in "ab")
-        found = whole.run(points, labels)
-        expected = ReferenceCircuit(p, LIFT, perturbations=PIECES[name]).run(points, labels)
-        # Where the first points are tiles, the first piece has to hold them all.
-        cuts = [0, 21, 22, 30] if tiles == "first" else [0, 4, 12, 21, 22, 30]
+        pieces = make_circuit(engine, p, LIFT, perturbations=done)
         parts = [pieces.run(points[a:b], labels[a:b]) for a, b in itertools.pairwise(cuts)]
         for variable in ("h", "u", "y"):
             together = np.concatenate([part[variable].values for part in parts])
             # Rounding of numbers of order ten: without V to hold them, rates rise.
-            for other in (found[variable].values, together):
+            for other in (whole[variable].values, together):
                 assert np.abs(other - expected[variable].values).max() <= 1e-9
         assert (pieces.state.recruited == expected["recruited"].values).all()
-
-
-def test_tiles_that_are_frozen_from_the_start_stay_idle():
-    for engine in ("reference", "numpy"):
-        done = [Freeze(what="tiles", until=5)]
-        run = make_circuit(engine, SMALL, LIFT, perturbations=done).run(*stream(8))
-        recruited = run["recruited"].values
-        assert recruited[recruited >= 0].min() == 5
 
 
 def test_a_first_presentation_has_the_v_it_starts_with():
@@ -423,14 +478,6 @@ def test_lesions_take_what_earlier_ones_have_left(name):
         assert (after | before == after).all()
 
 
-def test_a_lesion_that_hits_nothing_is_refused():
-    refused(
-        lambda: ReferenceCircuit(SMALL, LIFT, perturbations=[Lesion(tiles=0.04)]),
-        "tiles=0.04 hits none of 12",
-        ParameterError,
-    )
-
-
 def test_an_interneuron_stays_gone_where_rest_was_set():
     circuit = ManifoldCircuit(SMALL, LIFT, "numpy", perturbations=[Lesion(interneurons=(0,), at=5)])
     circuit.network["inhibitory"].u_rest = [0.5, 0.6, 0.7]
@@ -440,51 +487,32 @@ def test_an_interneuron_stays_gone_where_rest_was_set():
     assert (u[5:, 1:] > 0).all()
 
 
-def test_a_state_with_lesions_needs_a_circuit_with_lesions():
-    lesioned = ReferenceCircuit(SMALL, LIFT, perturbations=[Lesion(tiles=(0, 1), at=5)])
-    lesioned.run(*stream(8))
-    for circuit in (
-        ReferenceCircuit(SMALL, LIFT),
-        ManifoldCircuit(SMALL, LIFT, "numpy"),
-        SpikingCircuit(SMALL, LIFT, "numpy"),
-    ):
-        assert_refuses(circuit, lesioned.state, "2 tiles that a lesion has removed")
-    other = ManifoldCircuit(SMALL, LIFT, "numpy", perturbations=[Lesion(tiles=(0, 1), at=5)])
-    other.state = lesioned.state
+def test_states_of_lesioned_and_delayed_circuits(tmp_path):
+    """A state with lesions or a delay needs a circuit with them; spiking circuits have neither."""
     points, labels = stream(30)
-    found, expected = (one.run(points[8:], labels[8:]) for one in (other, lesioned))
-    assert (found["recruited"].values == expected["recruited"].values).all()
+    lesion = Lesion(tiles=(0, 1), at=5)
+    for done, words in ((lesion, "2 tiles"), (Delay(time="2 ms"), "delay")):
+        circuit = ReferenceCircuit(SMALL, LIFT, perturbations=[done])
+        circuit.run(points[:8], labels[:8])
+        for kind in (ReferenceCircuit, ManifoldCircuit, SpikingCircuit):
+            other = kind(SMALL, LIFT)
+            refused(lambda o=other, c=circuit: setattr(o, "state", c.state), words, InputError)
+        path = circuit.save(tmp_path / "circuit.nc")
+        refused(lambda p=path: SpikingCircuit.load(p, "numpy"), "perturbations", ParameterError)
+        if done is lesion:
+            same = ManifoldCircuit(SMALL, LIFT, "numpy", perturbations=[lesion])
+            same.state = circuit.state
+            found, expected = (one.run(points[8:], labels[8:]) for one in (same, circuit))
+            assert (found["recruited"].values == expected["recruited"].values).all()
+    options = {"spiking": SpikingParameters(), "perturbations": [Noise(on="h", size=0.1)]}
+    refused(lambda: make_circuit("numpy", SMALL, LIFT, **options), "perturbations", InputError)
 
 
-def test_a_spiking_twin_of_a_perturbed_circuit_is_refused(tmp_path):
-    for done in ([Lesion(tiles=(0, 1), at=5)], [Delay(time="2 ms")]):
-        circuit = ReferenceCircuit(SMALL, LIFT, perturbations=done)
-        circuit.run(*stream(8))
-        circuit.save(tmp_path / "circuit.nc")
-        refused(
-            lambda: SpikingCircuit.load(tmp_path / "circuit.nc", "numpy"),
-            "perturbations such as",
-            ParameterError,
-        )
-
-
-def test_a_state_of_a_longer_delay_is_refused():
-    delayed = ReferenceCircuit(SMALL, LIFT, perturbations=[Delay(time="2 ms")])
-    delayed.run(*stream(8))
-    for circuit in (ReferenceCircuit(SMALL, LIFT), ManifoldCircuit(SMALL, LIFT, "numpy")):
-        assert_refuses(circuit, delayed.state, "through a longer delay")
-
-
-def assert_refuses(circuit, state, words):
-    refused(lambda: setattr(circuit, "state", state), words, InputError)
-
-
-@pytest.mark.parametrize("engine", ["reference", "numpy"])
-def test_noise_on_y_leaves_another_readout_its_range(engine):
+def test_noise_on_y_leaves_another_readout_its_range():
     model = CircuitModel(readout=Rule("y = mu*net + z", lambda net, z, mu: mu * net + z))
     p, (points, labels) = SMALL.replace(mu=5.0), stream()
     free, later, noisy = (
-        make(engine, p, model, done).run(points, labels)["y"].values
+        ReferenceCircuit(p, LIFT, model=model, perturbations=done).run(points, labels)["y"].values
         for done in ([], [Noise(on="y", size=0.1, at=1000)], [Noise(on="y", size=0.1, at=30)])
     )
     assert np.abs(free).max() > 1.5
@@ -492,12 +520,10 @@ def test_noise_on_y_leaves_another_readout_its_range(engine):
     assert (noisy[:30] == free[:30]).all()
     assert np.abs(noisy[30:] - free[30:]).max() > 0.1
     assert np.abs(noisy).max() > 1.5
-
-
-def make(engine, parameters, model, done):
-    if engine == "reference":
-        return ReferenceCircuit(parameters, LIFT, model=model, perturbations=done)
-    return ManifoldCircuit(parameters, LIFT, engine, model=model, perturbations=done)
+    done = [Noise(on="y", size=0.1, at=30)]
+    brian = ManifoldCircuit(p, LIFT, "numpy", model=model, perturbations=done)
+    # mu multiplies what rounding leaves in w.h.
+    assert np.abs(brian.run(points, labels)["y"].values - noisy).max() <= 5e-10
 
 
 # Gaussian numbers
@@ -516,13 +542,10 @@ def test_gaussian_numbers_are_gaussian_and_independent():
         assert abs(np.corrcoef(drawn.ravel(), other.ravel())[0, 1]) < 0.006
 
 
-@pytest.mark.parametrize("seed", [0, 12])
-def test_noise_on_one_variable_is_not_that_on_another(seed):
+def test_noise_on_one_variable_is_not_that_on_another():
     """Whoever gives noise to several with the same seed, or with none, means independent noise."""
     p = SMALL.replace(n_interneurons=12, n_readouts=12)
-    circuit = ReferenceCircuit(
-        p, LIFT, perturbations=[Noise(on=on, size=1.0, seed=seed) for on in NOISY]
-    )
+    circuit = ReferenceCircuit(p, LIFT, perturbations=[Noise(on=on, size=1.0) for on in NOISY])
     times = np.arange(200)
     strengths = circuit.perturbed.strengths(times, True)
     drawn = np.array(
@@ -563,22 +586,17 @@ def test_gaussian_numbers_follow_splitmix():
 # Values
 
 
-@pytest.mark.parametrize("done", [*EVERYTHING, Freeze()], ids=kind_of)
-def test_values_come_back_from_what_results_hold(done):
-    values = done.described()
-    assert values["kind"] == kind_of(done)
-    assert perturbation_from(values) == done
-    assert kind_of(done) in repr(KINDS)
-    assert type(done).__name__ in repr(done)
-
-
-@pytest.mark.parametrize("done", [*EVERYTHING, Freeze()], ids=kind_of)
-def test_values_can_be_changed_and_kept(done, tmp_path):
-    done.to_toml(tmp_path / "done.toml")
-    assert type(done).from_toml(tmp_path / "done.toml") == done
-    if hasattr(done, "at"):
-        later = done.replace(at=1)
-        assert (later.at, later.replace(at=done.at)) == (1, done)
+def test_values_go_through_results_and_files(tmp_path):
+    for done in (*EVERYTHING, Freeze()):
+        values = done.described()
+        assert values["kind"] == kind_of(done)
+        assert perturbation_from(values) == done
+        assert type(done).__name__ in repr(done)
+        done.to_toml(tmp_path / "done.toml")
+        assert type(done).from_toml(tmp_path / "done.toml") == done
+        if hasattr(done, "at"):
+            later = done.replace(at=1)
+            assert (later.at, later.replace(at=done.at)) == (1, done)
 
 
 def test_numbers_may_be_those_of_numpy():
@@ -591,12 +609,10 @@ def test_numbers_may_be_those_of_numpy():
 @pytest.mark.parametrize(
     ("text", "value"),
     [
-        ("lesion:tiles=0.5,at=1000", Lesion(tiles=0.5, at=1000)),
-        ("lesion:tiles=.5", Lesion(tiles=0.5)),
+        ("lesion:tiles=.5,at=1000", Lesion(tiles=0.5, at=1000)),
         ("lesion:tiles=3+5, seed=2", Lesion(tiles=(3, 5), seed=2)),
         ("lesion:tiles=3", Lesion(tiles=(3,))),
         ("current:into=h,amount=0.1+0.2,at=5", Current(into="h", amount=(0.1, 0.2), at=5)),
-        ("noise:on=W,size=1e-3", Noise(on="W", size=1e-3)),
         ("noise:on=W,size=1e+2", Noise(on="W", size=100)),
         ("freeze:what=W+b,at=10", Freeze(what=("W", "b"), at=10)),
         ("freeze", Freeze()),
@@ -604,42 +620,41 @@ def test_numbers_may_be_those_of_numpy():
         ("gain:spread=0.2", UnequalGain(spread=0.2)),
     ],
 )
-def test_values_as_they_are_typed(text, value):
+def test_perturbations_as_they_are_typed(text, value):
     assert parse_perturbation(text) == value
 
 
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("lesin:tiles=0.5", "no perturbation 'lesin': did you mean lesion"),
-        ("", "no perturbation ''"),
-        ("lesion", "must say of what"),
+        ("lesin:tiles=0.5", "lesin.*lesion"),
+        ("", "''"),
+        ("lesion", "tiles"),
         ("lesion:tils=3", "'tils'"),
-        ("lesion:tiles", "kind:key=value"),
-        ("lesion:tiles=", "kind:key=value"),
-        ("lesion:tiles=1.5", "tiles must be less than or equal to 1, got 1.5"),
+        ("lesion:tiles", "lesion:tiles"),
+        ("lesion:tiles=", "lesion:tiles="),
+        ("lesion:tiles=1.5", "tiles.*1.5"),
         ("lesion:tiles=-1", "tiles"),
-        ("lesion:tiles=0.5,at=-1", "at must be greater than or equal to 0, got -1"),
+        ("lesion:tiles=0.5,at=-1", "at.*-1"),
         ("lesion:tiles=0.5,at=true", "at"),
-        ("noise:on=q,size=1", "on must be"),
+        ("noise:on=q,size=1", "on"),
         ("noise:on=h,size=nan", "size"),
         ("noise:on=h,size=-1", "size"),
         ("noise:on=h", "size"),
-        ("noise:on=h,size=1,on=u", "given twice"),
+        ("noise:on=h,size=1,on=u", "on"),
         (f"noise:on=h,size=1,seed={2**31}", "seed"),
         (f"noise:on=h,size=1,at={2**31}", "at"),
-        (f"lesion:tiles=1,at={10**30}", "at"),
         ("current:into=h,amount=inf", "amount"),
-        ("current:into=y,amount=1,steps=1+2", "steps does nothing for y"),
-        ("freeze:at=10,until=5", "until=5 must be after at=10"),
-        ("freeze:what=W+W", "nothing twice"),
+        ("current:into=y,amount=1,steps=1+2", "steps"),
+        ("freeze:at=5,until=5", "until=5.*at=5"),
+        ("freeze:what=W+W", "what"),
         ("freeze:what=h", "what"),
         ("delay:time=2", "unit"),
         ("delay:time=1e400 s", "finite"),
         ("gain:spread=4", "spread"),
     ],
 )
-def test_what_makes_no_sense_is_refused(text, words):
+def test_typed_perturbations_that_are_refused(text, words):
     refused(lambda: parse_perturbation(text), words, ParameterError)
 
 
@@ -649,35 +664,25 @@ def test_the_largest_numbers_are_those_of_32_bits():
     assert noise.active(np.array([most - 2, most - 1, most])).tolist() == [0, 1, 0]
 
 
-def test_what_is_no_perturbation_is_refused_with_the_names_of_those_that_are():
-    """Neither is what they have in common."""
-    for other in (Timed(at=3), {"kind": "noise"}, "noise"):
-        refused(
-            lambda other=other: ReferenceCircuit(SMALL, LIFT, perturbations=[other]),
-            "one of Lesion, Current, Noise, Freeze, Delay, UnequalGain, got",
-            ParameterError,
-        )
-
-
 @pytest.mark.parametrize(
     ("done", "words"),
     [
-        ([Lesion(tiles=(12,))], "tiles 12: there are 12, counted from 0"),
-        ([Lesion(tiles=1.0)], "none of the 12 tiles"),
-        ([Lesion(interneurons=(0, 1)), Lesion(interneurons=(2,), at=9)], "none of the 3"),
-        ([Current(into="u", amount=1, cells=(3,))], "cell 3 of u: there are 3"),
+        ([Lesion(tiles=(12,))], "12"),
+        ([Lesion(tiles=0.04)], "0.04"),
+        ([Lesion(tiles=1.0)], "12 tiles"),
+        ([Lesion(interneurons=(0, 1)), Lesion(interneurons=(2,), at=9)], "3 interneurons"),
+        ([Current(into="u", amount=1, cells=(3,))], "cell 3 of u"),
         ([Current(into="h", amount=1, steps=(1, 2))], "2 steps: .*steps_per_presentation=30"),
-        ([Delay(time="1 ms"), Delay(time="2 ms")], "Delay is given twice"),
-        ([UnequalGain(spread=0), UnequalGain(spread=0)], "UnequalGain is given twice"),
-        (["lesion"], "a perturbation is one of Lesion"),
-        ("lesion:tiles=1", "perturbations must be a list"),
-        (Lesion(tiles=0.5), "perturbations must be a list|a perturbation is one of"),
-        (7, "perturbations must be a list"),
+        ([Delay(time="1 ms"), Delay(time="2 ms")], "Delay"),
+        ([UnequalGain(spread=0), UnequalGain(spread=0)], "UnequalGain"),
+        ([Timed(at=3)], "Lesion, Current, Noise, Freeze, Delay, UnequalGain"),  # the base class
+        ([{"kind": "noise"}], "Lesion"),
+        ("lesion:tiles=1", "list"),
+        (7, "list"),
     ],
 )
-def test_what_does_not_fit_a_circuit_is_refused(done, words):
+def test_perturbations_that_do_not_fit_a_circuit(done, words):
     refused(lambda: ReferenceCircuit(SMALL, LIFT, perturbations=done), words, ParameterError)
-    refused(lambda: ManifoldCircuit(SMALL, LIFT, "numpy", perturbations=done), words)
 
 
 @pytest.mark.parametrize(
@@ -718,52 +723,7 @@ def test_the_closed_form_takes_the_rest():
     assert np.abs(slow["W"] - exact["W"]).max() <= 1e-6
 
 
-def test_a_spiking_circuit_refuses_them():
-    refused(
-        lambda: make_circuit(
-            "numpy",
-            SMALL,
-            LIFT,
-            spiking=SpikingParameters(),
-            perturbations=[Noise(on="h", size=0.1)],
-        ),
-        "a spiking circuit takes no perturbations",
-        InputError,
-    )
-
-
-# Files, copies, and what users see
-
-
-def test_a_perturbed_circuit_is_saved_and_goes_on(tmp_path):
-    points, labels = stream()
-    whole = ReferenceCircuit(SMALL, LIFT, perturbations=EVERYTHING)
-    run = whole.run(points, labels)
-    assert run.attrs["perturbations"] == whole.run(points).attrs["perturbations"]
-    assert '"kind": "lesion"' in run.attrs["perturbations"]
-    half = ReferenceCircuit(SMALL, LIFT, perturbations=EVERYTHING)
-    half.run(points[:30], labels[:30])
-    path = half.save(tmp_path / "circuit.nc")
-    for again in (ReferenceCircuit.load(path), load_circuit(path, "numpy")):
-        assert again.perturbations == tuple(EVERYTHING)
-        assert again.model.delay == "1 ms"
-        rest = again.run(points[30:], labels[30:])
-        assert np.abs(rest["h"].values - run["h"].values[30:]).max() <= 1e-10
-    plain = ReferenceCircuit(SMALL, LIFT)
-    assert plain.run(points, labels).attrs["perturbations"] == "[]"
-    assert "perturbations" not in plain.changes()
-    assert "perturbations" in whole.changes()
-    assert "changed: delay, perturbations" in repr(whole)
-
-
-@pytest.mark.parametrize("again", [copy.deepcopy, lambda c: pickle.loads(pickle.dumps(c))])
-def test_copies_are_perturbed_alike(again):
-    points, labels = stream()
-    circuit = ManifoldCircuit(SMALL, LIFT, "numpy", perturbations=EVERYTHING)
-    circuit.run(points[:30], labels[:30])
-    other = again(circuit)
-    assert (other.predict(points) == circuit.predict(points)).all()
-    assert other.perturbations == circuit.perturbations
+# Brian2 objects
 
 
 def test_users_may_not_set_what_perturbations_set():
@@ -773,11 +733,12 @@ def test_users_may_not_set_what_perturbations_set():
     refused(lambda: circuit.run(points, labels), "inputs.perturbed_0 was set", InputError)
 
 
+@pytest.mark.slow
 def test_a_monitor_on_a_perturbed_network():
     from brian2 import StateMonitor
 
     points, labels = stream(10)
-    plain = ManifoldCircuit(SMALL, LIFT, "numpy", perturbations=EVERYTHING).run(points, labels)
+    plain = ReferenceCircuit(SMALL, LIFT, perturbations=EVERYTHING).run(points, labels)
     circuit = ManifoldCircuit(SMALL, LIFT, "cpp_standalone", perturbations=EVERYTHING)
     circuit.network.add(StateMonitor(circuit.network["inhibitory"], "u", record=True, name="seen"))
     run = circuit.run(points, labels)

@@ -135,18 +135,21 @@ def test_rates_on_their_way_are_part_of_the_state():
         assert (state.extra[name] == found[group][variable]).all()
 
 
+MASKS = {
+    "lateral": np.array([[True, False, True], [False, True, True]]),
+    "feedforward": np.array([[True, True], [False, True], [True, False]]),
+    "classifier": np.array([[False, True, True]]),
+}
+
+
 def test_masked_weights_are_packed():
-    lateral = np.array([[True, False, True], [False, True, True]])
-    feedforward = np.array([[True, True], [False, True], [True, False]])
-    classifier = np.array([[False, True, True]])
-    masks = {"lateral": lateral, "feedforward": feedforward, "classifier": classifier}
-    circuit = circuit_of(CircuitModel(connections=masks))
+    circuit = circuit_of(CircuitModel(connections=MASKS))
     state = state_of(circuit)
     found = streams.initial_values(circuit, state, task_of(True))
     u, h = found["inhibitory"]["u"], found["excitatory"]["h"]
-    assert found["lateral"]["V"] == pytest.approx(np.outer(u, h)[lateral], rel=1e-15)
-    assert (found["feedforward"]["W"] == state.W[feedforward]).all()
-    assert (found["classifier"]["w"] == state.w[classifier]).all()
+    assert found["lateral"]["V"] == pytest.approx(np.outer(u, h)[MASKS["lateral"]], rel=1e-15)
+    assert (found["feedforward"]["W"] == state.W[MASKS["feedforward"]]).all()
+    assert (found["classifier"]["w"] == state.w[MASKS["classifier"]]).all()
 
 
 # Variables at the end of a stream of two presentations: three tiles, two interneurons.
@@ -207,8 +210,7 @@ def test_what_an_engine_gives_back(learn):
 
 
 def test_nothing_is_returned_that_was_not_asked_for_and_nothing_shared():
-    mask = np.array([[True, False, True], [False, True, True]])
-    circuit = circuit_of(CircuitModel(connections={"lateral": mask}))
+    circuit = circuit_of(CircuitModel(connections={"lateral": MASKS["lateral"]}))
     state, final = state_of(circuit), FINAL | {"lateral.V": np.arange(4.0) + 1}
     found = streams.collect(circuit, state, task_of(True), final, RECORDED)
     assert found.keys() == {"h", "u", "y", "change"}
@@ -220,12 +222,7 @@ def test_nothing_is_returned_that_was_not_asked_for_and_nothing_shared():
 
 def test_masked_weights_are_unpacked_wherever_they_come_back():
     """Three tiles, two inputs, two interneurons: zeros where there is no synapse."""
-    masks = {
-        "lateral": np.array([[True, False, True], [False, True, True]]),
-        "feedforward": np.array([[True, True], [False, True], [True, False]]),
-        "classifier": np.array([[False, True, True]]),
-    }
-    circuit = circuit_of(CircuitModel(connections=masks))
+    circuit = circuit_of(CircuitModel(connections=MASKS))
     state, task = state_of(circuit), task_of(True, record=("V",), snapshots=True)
     final = FINAL | {
         "lateral.V": np.array([1.0, 2.0, 3.0, 4.0]),

@@ -64,33 +64,20 @@ def said_by(code: str, builds: Path) -> str:
     return done.stdout
 
 
-@pytest.mark.parametrize("engine", ["numpy", "cython", "cpp_standalone"])
-def test_the_first_use_of_an_engine_can_be_in_any_thread(engine, tmp_path):
-    code = f"""
+def test_the_first_use_of_brian2_can_be_in_any_thread(tmp_path):
+    code = """
 assert "brian2" not in sys.modules
 before = signal.signal, signal.getsignal(signal.SIGINT)
-(there,) = in_threads([({engine!r}, 3)])
+(there,) = in_threads([("numpy", 3)])
 assert "brian2" in sys.modules
 assert before == (signal.signal, signal.getsignal(signal.SIGINT))
-here = run({engine!r}, 3)
+here = run("numpy", 3)
 assert there == here
 """
     said_by(code, tmp_path / "builds")
 
 
-def test_parameters_have_units_in_any_thread(tmp_path):
-    code = """
-found = []
-def ask():
-    found.append(float(CircuitParameters(n_tiles=3, n_interneurons=2).dt))
-thread = threading.Thread(target=ask)
-thread.start()
-thread.join()
-assert found == [CircuitParameters(n_tiles=3, n_interneurons=2).dt_]
-"""
-    said_by(code, tmp_path / "builds")
-
-
+@pytest.mark.slow
 def test_circuits_in_several_threads_at_once_give_the_numbers_of_one_after_the_other(tmp_path):
     code = """
 tasks = [(engine, tiles) for engine in ("numpy", "cpp_standalone", "cython") for tiles in (3, 4)]
@@ -123,10 +110,10 @@ assert handler is brian2._int_handler and handler.previous_handler is plain
 
 
 def test_other_threads_can_install_handlers_while_brian2_is_imported(tmp_path):
+    """A thread that asks for a time with its unit imports Brian2."""
     code = """
 import importlib
-from circuits.brian import import_brian2
-handlers = []
+handlers, found = [], []
 load = importlib.import_module
 
 def slow(*names):
@@ -134,9 +121,12 @@ def slow(*names):
     assert installed.wait(60)
     return load(*names)
 
+def ask():
+    found.append(float(CircuitParameters(n_tiles=3, n_interneurons=2).dt))
+
 importing, installed = threading.Event(), threading.Event()
 importlib.import_module = slow
-thread = threading.Thread(target=import_brian2)
+thread = threading.Thread(target=ask)
 thread.start()
 assert importing.wait(60)
 signal.signal(signal.SIGUSR1, lambda number, frame: handlers.append(number))
@@ -144,19 +134,19 @@ installed.set()
 thread.join()
 signal.raise_signal(signal.SIGUSR1)
 assert handlers == [signal.SIGUSR1]
-assert "brian2" in sys.modules
+assert found == [CircuitParameters(n_tiles=3, n_interneurons=2).dt_]
 """
     said_by(code, tmp_path / "builds")
 
 
 @pytest.mark.filterwarnings("ignore")  # of what does not settle, in whatever thread
-@pytest.mark.parametrize("engine", ["numpy", "cython", "cpp_standalone", "reference"])
+@pytest.mark.parametrize("engine", ["numpy", "cpp_standalone", "reference"])
 def test_one_circuit_in_several_threads_answers_to_one_after_the_other(engine):
     parameters = small_circuit(tile_radius=1.0, steps_per_presentation=10)
-    points, _, labels = moons(60, seed=2, after=10)
+    points, _, labels = moons(20, seed=2, after=10)
     circuit = make_circuit(engine, parameters, LIFT)
     circuit.run(points, labels)
-    slices = [points[i : i + 7] for i in range(16)]
+    slices = [points[i : i + 3] for i in range(8)]
     alone = [circuit.respond(part) for part in slices]
     with ThreadPoolExecutor(4) as threads:
         together = list(threads.map(circuit.respond, slices))
@@ -164,4 +154,4 @@ def test_one_circuit_in_several_threads_answers_to_one_after_the_other(engine):
         assert (found == expected).all()  # the same computation from the same state
     with ThreadPoolExecutor(4) as threads:
         list(threads.map(circuit.run, slices))
-    assert circuit.state.learned == 60 + 16 * 7
+    assert circuit.state.learned == 20 + 8 * 3

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping
+from functools import cache
 from typing import Any
 
 import pytest
@@ -77,6 +78,11 @@ def simulate(name: str, engine: str = "exact", seed: int = 0, **changes: Any) ->
     return sweep.run_job(sweep.Job(config.as_dict(), seed))
 
 
+@cache
+def _small_run(name: str) -> xr.Dataset:
+    return simulate(name)
+
+
 def planted(
     name: str,
     values: Callable[[int, xr.Dataset], Mapping[str, Any]],
@@ -84,11 +90,13 @@ def planted(
     run: xr.Dataset | None = None,
     **changes: Any,
 ) -> xr.Dataset:
-    """Merged repeats that say they are of the registered size (but for ``changes``), with the
-    variables that ``values(seed, run)`` gives in place of those found at small size, which are
-    those of ``run`` where it is given."""
+    """Merged repeats of the registered size by their attributes (but for ``changes``).
+
+    ``values(seed, run)`` replaces variables of ``run``, which is a repeat at small size if none
+    is given.
+    """
     experiment = get_experiment(name)
-    run = simulate(name) if run is None else run
+    run = _small_run(name) if run is None else run
     config = json.dumps(experiment.config("exact", changes).as_dict())
     return sweep.merge(
         [

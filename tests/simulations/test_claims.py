@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-
-import pytest
+from dataclasses import replace
 
 from simulations.experiments.claim import (
     Claim,
@@ -23,33 +22,15 @@ OPEN = Claim("it sings", "a song", "pitch", "maybe", "?", None, experiment="arcs
 MADE = Claim("it is", "is", "being", "so", "so", True, constructed=True, experiment="arcs")
 
 
-@pytest.mark.parametrize(
-    ("claim", "line"),
-    [
-        (HOLDS, "holds: it works: 1 ± 0; control: 0 | 1"),
-        (FAILS, "does not hold: it flies: 0 m"),
-        (OPEN, "not decided: it sings: maybe"),
-        (MADE, "holds (by construction): it is: so"),
-    ],
-)
-def test_a_line_for_the_terminal(claim, line):
-    assert claim.line() == line
-
-
-def test_verdicts_are_counted():
-    assert tally([HOLDS, FAILS, OPEN, MADE, HOLDS]) == (
-        "of 5 claims 3 hold, 1 do not hold, 1 are not decided"
-    )
-
-
-def test_a_claim_alone_belongs_to_no_experiment():
-    alone = Claim("c", "p", "s", "f", "s", True)
-    assert (alone.experiment, alone.constructed, alone.control) == ("", False, "")
-    assert long_form([alone]).splitlines()[0] == "### c"
-
-
-def test_what_is_made_to_hold_may_yet_fail():
-    assert Claim("c", "p", "s", "f", "s", False, constructed=True).verdict == "does not hold"
+def test_verdicts_on_lines_and_counted():
+    assert HOLDS.line() == "holds: it works: 1 ± 0; control: 0 | 1"
+    assert FAILS.line() == "does not hold: it flies: 0 m"
+    assert OPEN.line() == "not decided: it sings: maybe"
+    assert MADE.line() == "holds (by construction): it is: so"
+    # What is made to hold may yet fail.
+    assert replace(MADE, holds=False).verdict == "does not hold"
+    counts = "of 5 claims 3 hold, 1 do not hold, 1 are not decided"
+    assert tally([HOLDS, FAILS, OPEN, MADE, HOLDS]) == counts
 
 
 def test_the_short_table_has_one_line_each():
@@ -66,34 +47,19 @@ def test_the_short_table_has_one_line_each():
 
 def test_the_long_form_says_everything():
     power = {"moons": {"it works": "0.97 with 20 repeats"}}
-    assert long_form([HOLDS, FAILS, OPEN], power).splitlines() == [
-        "## moons",
-        "",
-        "### it works",
-        "",
-        "- The paper: “it will work”",
-        "- Decided by: mean above 0",
-        "- Power: 0.97 with 20 repeats",
-        "- Found: 1 ± 0",
-        "- Control: 0 | 1",
+    lines = long_form([HOLDS, FAILS, OPEN], power).splitlines()
+    assert lines[:10] == [
+        *("## moons", "", "### it works", ""),
+        *("- The paper: “it will work”", "- Decided by: mean above 0"),
+        *("- Power: 0.97 with 20 repeats", "- Found: 1 ± 0", "- Control: 0 | 1"),
         "- Verdict: **holds**",
-        "",
-        "### it flies",
-        "",
-        "- The paper: “it will fly”",
-        "- Decided by: height",
-        "- Found: 0 m",
-        "- Verdict: **does not hold**",
-        "",
-        "## arcs",
-        "",
-        "### it sings",
-        "",
-        "- The paper: “a song”",
-        "- Decided by: pitch",
-        "- Found: maybe",
-        "- Verdict: **not decided**",
     ]
+    assert lines[10:17] == [
+        *("", "### it flies", "", "- The paper: “it will fly”", "- Decided by: height"),
+        *("- Found: 0 m", "- Verdict: **does not hold**"),
+    ]
+    assert lines[17:21] == ["", "## arcs", "", "### it sings"]
+    assert long_form([Claim("c", "p", "s", "f", "s", True)]).splitlines()[0] == "### c"
 
 
 def test_claims_survive_as_files(tmp_path):
@@ -102,11 +68,7 @@ def test_claims_survive_as_files(tmp_path):
     assert (json_path, markdown) == (tmp_path / "claims.json", tmp_path / "claims.md")
     # One value a line, and letters as they are: what a change changes is seen.
     assert '\n  "figure": "1 ± 0",\n' in json_path.read_text(encoding="utf-8")
-    assert [claim["holds"] for claim in json.loads(json_path.read_text())] == [
-        True,
-        False,
-        None,
-        True,
-    ]
+    plain = json.loads(json_path.read_text())
+    assert [claim["holds"] for claim in plain] == [True, False, None, True]
     assert load_claims(json_path) == claims
     assert markdown.read_text(encoding="utf-8") == long_form(claims)

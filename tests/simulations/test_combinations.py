@@ -7,10 +7,10 @@ import re
 import numpy as np
 import pytest
 
-from circuits.errors import CircuitError
 from simulations import combinations
 from simulations.combinations import combine, parse_over
 from simulations.experiments import get_experiment
+from tests.refusing import refused
 
 MOONS = get_experiment("two-moons")
 
@@ -33,9 +33,9 @@ TYPED = {
 }
 
 
-@pytest.mark.parametrize("text", TYPED)
-def test_lists_and_ranges_as_they_are_typed(text):
-    assert parse_over([text]) == {text.partition("=")[0].strip(): TYPED[text]}
+def test_lists_and_ranges_as_they_are_typed():
+    for text, values in TYPED.items():
+        assert parse_over([text]) == {text.partition("=")[0].strip(): values}
 
 
 def test_a_range_gives_the_numbers_that_one_would_type():
@@ -51,40 +51,22 @@ def test_a_range_gives_the_numbers_that_one_would_type():
     assert values == pytest.approx([1, 4 / 3, 5 / 3, 2], rel=1e-11, abs=0)
 
 
-REFUSED = {
-    "mu": "--over takes name=a,b,c, name=low:high:count or name=low:high:count:log, got 'mu'",
-    "=1": "--over takes name=a,b,c",
-    "mu=": "--over 'mu' takes values between commas, got '': one is missing",
-    "mu=1,,2": "--over 'mu' takes values between commas, got '1,,2': one is missing",
-    "mu=1,2,": "one is missing",
-    "mu=1:2": "--over takes name=a,b,c.*got 'mu=1:2'",
-    "mu=1:2:3:4:5": "--over takes name=a,b,c",
-    "mu=a:b:3": "--over takes name=a,b,c",
-    "mu=1:2:x": "--over takes name=a,b,c",
-    "mu=1:2:-3": "--over takes name=a,b,c",
-    "mu=1:2:2.5": "--over takes name=a,b,c",
-    "mu=1:2:3:lin": "--over takes name=a,b,c.*got 'mu=1:2:3:lin'",
-    "mu=1:2:1": "two different ends and a count of at least 2, got '1:2:1'",
-    "mu=1:2:0": "a count of at least 2",
-    "mu=2:2:5": "two different ends",
-    "mu=0:2:5:log": "takes ends above 0 on a logarithmic scale, got '0:2:5:log'",
-    "mu=1:1e999:5": "takes finite ends",
-    "tau_h=1 ms:2 s:3": "takes both ends in one unit, got '1 ms:2 s:3'",
-    "mu=1:2:1000000": "a sweep of 1000000 of mu is 1000000 runs, more than the 100000 that are",
-    f"mu={'9' * 500}": "takes no number of 500 digits",
-}
+REFUSED = [
+    *("mu", "=1", "mu=", "mu=1,,2", "mu=1,2,", "mu=1:2", "mu=1:2:3:4:5", "mu=a:b:3", "mu=1:2:x"),
+    *("mu=1:2:-3", "mu=1:2:2.5", "mu=1:2:3:lin", "mu=1:2:1", "mu=1:2:0", "mu=2:2:5"),
+    *("mu=0:2:5:log", "mu=1:1e999:5", "tau_h=1 ms:2 s:3", "mu=1:2:1000000", f"mu={'9' * 500}"),
+]
 
 
 @pytest.mark.parametrize("text", REFUSED)
-def test_what_cannot_be_read_is_refused_in_a_sentence(text):
-    with pytest.raises(CircuitError, match=REFUSED[text]) as error:
-        parse_over([text])
-    assert "\n" not in str(error.value)
+def test_what_cannot_be_read_is_refused_with_what_was_given(text):
+    given = text.partition("=")[2]
+    words = {"mu=1:2:1000000": "1000000 of mu", REFUSED[-1]: "500 digits"}.get(text, f"{given}'")
+    refused(lambda: parse_over([text]), re.escape(words))
 
 
 def test_a_name_given_twice_is_refused():
-    with pytest.raises(CircuitError, match="--over 'mu' is given twice: leave one out"):
-        parse_over(["mu=1,2", "mu=3"])
+    refused(lambda: parse_over(["mu=1,2", "mu=3"]), "'mu'")
 
 
 def combined(over, repeats=1, experiment=MOONS, **changes):
@@ -92,45 +74,44 @@ def combined(over, repeats=1, experiment=MOONS, **changes):
 
 
 UNFIT = [
-    ({}, {}, "a sweep needs parameters to sweep over: --over name=a,b,c"),
-    ({"muu": [1]}, {}, "^two-moons has no parameter 'muu': it has .*mu.*noise"),
-    ({"mu": [1]}, {"noises": 1}, "^two-moons has no parameter 'noises'"),
-    ({"mu": []}, {}, "'mu' has no values to sweep over: give at least one"),
-    ({"mu": 3}, {}, "'mu' takes several values to sweep over, got 3"),
-    ({"readout": "clip"}, {}, "'readout' takes several values to sweep over, got 'clip'"),
-    ({"mu": np.array(3.0)}, {}, "'mu' takes several values to sweep over, got 3.0"),
-    ({"mu": {"low": 1}}, {}, "'mu' takes several values to sweep over, got {'low': 1}"),
-    ([1, 2], {}, r"^over must be values by name such as {'mu': \[1, 10\]}, got \[1, 2\]$"),
-    ({"mu": [1, 2, 1.0]}, {}, "'mu' is to be swept over 1 twice: leave one out"),
-    ({"tau_h": ["2 ms", "0.002 s"]}, {}, "'tau_h' is to be swept over 2 ms twice"),
-    ({"mu": [1, 2]}, {"mu": 3}, "'mu' is swept over and set: leave one out"),
-    ({"mu": [1, -1]}, {}, "^with mu=-1: mu must be finite and at least 0, got -1"),
+    ({}, {}, "--over"),
+    ({"muu": [1]}, {}, "^two-moons .*'muu'.*mu.*noise"),
+    ({"mu": [1]}, {"noises": 1}, "^two-moons .*'noises'"),
+    ({"mu": []}, {}, "'mu'"),
+    ({"mu": 3}, {}, "'mu'.* got 3"),
+    ({"readout": "clip"}, {}, "'readout'.* got 'clip'"),
+    ({"mu": np.array(3.0)}, {}, "'mu'.* got 3.0"),
+    ({"mu": {"low": 1}}, {}, "'mu'.* got {'low': 1}"),
+    ([1, 2], {}, r"^over .* got \[1, 2\]$"),
+    ({"mu": [1, 2, 1.0]}, {}, "'mu'.* 1 twice"),
+    ({"tau_h": ["2 ms", "0.002 s"]}, {}, "'tau_h'.* 2 ms twice"),
+    ({"mu": [1, 2]}, {"mu": 3}, "'mu'"),
+    ({"mu": [1, -1]}, {}, "^with mu=-1: mu .* got -1"),
     ({"n_points": [100, 5]}, {}, "^with n_points=5: n_points: .* got 5$"),
-    ({"n_tiles": [10, 12.5]}, {}, "^with n_tiles=12.5: n_tiles must be a valid integer.* 12.5$"),
+    ({"n_tiles": [10, 12.5]}, {}, "^with n_tiles=12.5: n_tiles .* 12.5$"),
     (
         {"readout_rule": ["paper", "gated"], "mu": [1, 2]},
         {},
-        "^with readout_rule=gated, mu=1: readout_rule='gated' needs a constant readout_rate",
+        "^with readout_rule=gated, mu=1: readout_rule='gated' .*readout_rate",
     ),
     (
         {"mu": range(100), "noise": np.linspace(0, 1, 101)},
         {},
-        "^a sweep of 100 of mu x 101 of noise x 10 repeats is 101000 runs, more than the 100000",
+        "100 of mu x 101 of noise x 10 repeats is 101000 runs.* 100000",
     ),
 ]
 
 
-@pytest.mark.parametrize(("over", "changes", "sentence"), UNFIT)
-def test_what_cannot_be_run_is_refused_before_anything_runs(over, changes, sentence):
-    with pytest.raises(CircuitError, match=sentence) as error:
-        combined(over, 10, **changes)
-    assert "\n" not in str(error.value)
+@pytest.mark.parametrize(("over", "changes", "words"), UNFIT)
+def test_what_cannot_be_run_is_refused_before_anything_runs(over, changes, words):
+    refused(lambda: combined(over, 10, **changes), words, most=2000)
 
 
 def test_a_parameter_that_an_experiment_sets_itself():
     boards = get_experiment("chessboard-supervision")
-    with pytest.raises(CircuitError, match=r"^chessboard-supervision sets mu itself: set mu_grid"):
-        combined({"mu": [1, 2]}, experiment=boards)
+    refused(
+        lambda: combined({"mu": [1, 2]}, experiment=boards), "^chessboard-supervision .*mu_grid"
+    )
     # A list of lists is a sweep over a setting that holds several values.
     found = combined({"mu_grid": [[1, 2], [3, 4]]}, experiment=boards)
     assert [config.settings.mu_grid for config in found.configs] == [(1, 2), (3, 4)]
@@ -172,5 +153,5 @@ def test_values_as_coordinates(name, given, expected, attributes):
 
 def test_the_largest_sweep_that_is_allowed():
     combinations.require_few({"mu": 100, "noise": 100}, 10)
-    with pytest.raises(CircuitError, match=re.escape("100 of mu x 100 of noise x 11 repeats")):
-        combinations.require_few({"mu": 100, "noise": 100}, 11)
+    many = {"mu": 100, "noise": 100}
+    refused(lambda: combinations.require_few(many, 11), "100 of mu x 100 of noise x 11 repeats")

@@ -32,21 +32,6 @@ with ending_politely():
 """
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, -2)])
-def test_an_end_that_a_destructor_swallows_is_asked_for_again(number, code):
-    """The signal comes while Python is where it can only report an exception."""
-    command = [sys.executable, "-c", BUSY_DESTRUCTOR]
-    with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as process:
-        assert process.stdout.readline() == "ready\n"
-        process.send_signal(number)
-        out, complaint = process.communicate(timeout=30)
-    assert process.returncode == code
-    assert out == "tidied up\n"
-    assert "Exception ignored" not in complaint
-
-
 CARELESS = """
 import time
 from simulations.ending import ending_politely
@@ -67,16 +52,27 @@ with ending_politely():
 """
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, -2)])
-def test_an_end_that_careless_code_catches_is_asked_for_again(number, code):
-    """And not once more while things are tidied up."""
-    command = [sys.executable, "-c", CARELESS]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+@pytest.mark.parametrize(
+    ("program", "number", "code"),
+    [
+        (BUSY_DESTRUCTOR, signal.SIGTERM, 143),
+        (BUSY_DESTRUCTOR, signal.SIGINT, -2),
+        (CARELESS, signal.SIGTERM, 143),
+    ],
+    ids=["destructor-SIGTERM", "destructor-SIGINT", "bare-except-SIGTERM"],
+)
+def test_an_end_that_is_swallowed_is_asked_for_again(program, number, code):
+    """In a destructor, where Python only reports an exception, or by a bare ``except``; and not
+    once more while things are tidied up."""
+    with subprocess.Popen(
+        [sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
         assert process.stdout.readline() == "ready\n"
         process.send_signal(number)
-        out, _ = process.communicate(timeout=30)
+        out, complaint = process.communicate(timeout=30)
     assert process.returncode == code
     assert out == "tidied up\n"
+    assert "Exception ignored" not in complaint
 
 
 def test_other_faults_in_destructors_are_reported_as_ever():

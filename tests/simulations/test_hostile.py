@@ -21,7 +21,7 @@ from circuits.base import Circuit
 from circuits.errors import CircuitError, InputError, ParameterError
 from simulations import sweep
 from simulations.experiments import EXPERIMENTS, get_experiment
-from tests.simulations.test_cli import ROOT, run
+from tests.simulations.test_cli import ROOT, refused, run
 
 TINY = {"n_points": 30, "label_after": 5, "n_tiles": 8, "n_interneurons": 2, "tile_radius": 0.5}
 
@@ -33,17 +33,6 @@ def start(*arguments, **options):
     return subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options
     )
-
-
-def refused(result) -> str:
-    """The one sentence on stderr of a command that was refused."""
-    assert result.returncode == 2, (result.returncode, result.stdout, result.stderr)
-    lines = result.stderr.strip().splitlines()
-    assert len(lines) == 1, lines
-    assert lines[0].startswith("manifold-circuit: ")
-    assert len(lines[0]) < 1000
-    assert "Traceback" not in lines[0]
-    return lines[0]
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -88,48 +77,33 @@ CONFIGS = {
     "missing": None,
     "a number": 3.5,
     "numbers": np.arange(3),
-    "texts": ["a", "b"],
     "no JSON": "{",
-    "empty": "",
     "a list": "[]",
     "null": "null",
-    "JSON of a number": "3",
     "an empty object": "{}",
     "more digits than Python reads": "9" * 5000,
     "100000 brackets": "[" * 100_000,
-    "100000 objects": '{"a":' * 100_000,
     "1 MB": "x" * 2**20,
-    "1 MB of JSON": json.dumps(["x"] * 2**18),
-    "unknown experiment": with_(experiment="moons"),
     "experiment of 1 MB": with_(experiment="x" * 2**20),
     "experiment of broken unicode": with_(experiment="\ud800"),
     "experiment with escapes": with_(experiment="a\n\x1b[31mb"),
     "experiment null": with_(experiment=None),
-    "experiment a path": with_(experiment="../../two-moons"),
     "unknown engine": with_(engine="gpu"),
     "engine a list": with_(engine=["exact"]),
     "more than a configuration": with_(more=1),
     "no parameters": with_(parameters=REMOVED),
     "parameters a list": with_(parameters=[1]),
-    "unknown parameter": with_("parameters", colour="red"),
     "parameter self": with_("parameters", self=1),
-    "parameter of a wrong type": with_("parameters", n_tiles="many"),
     "parameter out of range": with_("parameters", n_tiles=0),
-    "parameter NaN": with_("parameters", mu=float("nan")),
-    "parameter nested": with_("parameters", mu=[[1], [2]]),
     "time of no unit": with_("parameters", tau_h="1 parsec"),
     "time of 5000 digits": with_("parameters", dt="9" * 5000 + " s"),
     "10**12 tiles": with_("parameters", n_tiles=10**12),
     "gains of other readouts": with_("parameters", mu=[1.0] * 10_000),
-    "no settings": with_(settings=REMOVED),
     "settings null": with_(settings=None),
     "unknown setting": with_("settings", colour="red"),
-    "setting of a wrong type": with_("settings", n_points="x"),
     "setting out of range": with_("settings", n_points=-1),
-    "setting NaN": with_("settings", noise=float("nan")),
     "setting true": with_("settings", noise=True),
     "10**12 points": with_("settings", n_points=10**12),
-    "labels after the end": with_("settings", label_after=1000),
     "noise beyond the lift": with_("settings", noise=1e6),
 }
 SEEDS = {
@@ -137,12 +111,9 @@ SEEDS = {
     "negative": -1,
     "a fraction": 1.5,
     "text": "0",
-    "numbers": np.arange(3),
     "no numbers": np.array([], dtype=int),
-    "2**70": float(2**70),
     "2**63": np.uint64(2**63),
     "NaN": float("nan"),
-    "1 MB": "1" * 2**20,
 }
 
 
@@ -165,22 +136,15 @@ def test_a_result_that_does_not_say_how_it_was_made_is_not_run_again(
     value = value(config) if callable(value) else value
     path = results.save(damaged(result, attribute, value), tmp_path / "in.nc")
     before = contents(tmp_path)
-    assert refused(run("run", "--from", path, "--out", tmp_path / "out"))
+    refused("run", "--from", path, "--out", tmp_path / "out")
     assert contents(tmp_path) == before
 
 
-@pytest.mark.parametrize(
-    ("form", "change"),
-    [
-        ("other variables", lambda run: run.rename(h="rates")),
-        ("text", lambda run: run.assign(h=(run["h"].dims, np.full(run["h"].shape, "x")))),
-        ("other lengths", lambda run: run.isel(presentation=slice(5))),
-        ("NaN", lambda run: run.assign(h=run["h"] * np.nan)),
-        ("other numbers", lambda run: run.assign(h=run["h"] + 1)),
-    ],
-)
-def test_other_contents_than_a_rerun_gives_are_said(form, change, result, tmp_path):
-    path = results.save(change(result), tmp_path / "in.nc")
+@pytest.mark.parametrize("form", ["text", "NaN", "other numbers"])
+def test_other_contents_than_a_rerun_gives_are_said(form, result, tmp_path):
+    h = result["h"]
+    other = {"text": h.copy(data=np.full(h.shape, "x")), "NaN": h * np.nan, "other numbers": h + 1}
+    path = results.save(result.assign(h=other[form]), tmp_path / "in.nc")
     before = path.read_bytes()
     found = run("run", "--from", path, "--out", tmp_path / "out")
     assert found.returncode == 1
@@ -212,7 +176,6 @@ def test_what_is_not_a_result_of_run_is_not_run_again(result, tmp_path):
     (tmp_path / "empty.nc").touch()
     (tmp_path / "truncated.nc").write_bytes(whole[: len(whole) // 2])
     (tmp_path / "flipped.nc").write_bytes(whole[:3000] + b"\x00\xff" + whole[3002:])
-    (tmp_path / "picture.nc").write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(100))
     (tmp_path / "text.nc").write_text("x,y\n1,2\n")
     os.mkfifo(tmp_path / "pipe.nc")
     xr.Dataset({"t": ("x", [1.0])}).to_netcdf(tmp_path / "foreign.nc", engine="h5netcdf")
@@ -220,12 +183,12 @@ def test_what_is_not_a_result_of_run_is_not_run_again(result, tmp_path):
     (tmp_path / "loop.nc").symlink_to(tmp_path / "loop.nc")
     before = contents(tmp_path)
     paths = [path for path in tmp_path.iterdir() if path.name != "whole.nc"]
-    assert len(paths) == 15
+    assert len(paths) == 14
     for path in [*paths, tmp_path / "missing.nc", tmp_path / ("x" * 300), tmp_path / "a" / "b.nc"]:
         for command in (("run", "--from", path), ("plot", path)):
             if command[0] == "plot" and path.name in PLOTTED:
                 continue
-            sentence = refused(run(*command, "--out", tmp_path / "out"))
+            sentence = refused(*command, "--out", tmp_path / "out")
             assert path.name.split("\udcff")[0][-50:] in sentence
     assert contents(tmp_path) == before
 
@@ -248,13 +211,8 @@ COMMANDS = {
     "reproduce": ("reproduce", "--quick"),
     "bench": ("bench", "--quick"),
 }
-PLACES = {
-    "a file": "{folder}/taken",
-    "under a file": "{folder}/taken/a/b",
-    "a name too long": "{folder}/" + "x" * 300,
-    "under a loop": "{folder}/loop/a",
-    "no place": "/proc/nowhere/a",
-}
+PLACES = ("{folder}/taken", "{folder}/taken/a/b", "{folder}/loop/a", "/proc/nowhere/a")
+"""A file, what lies under it, under a link to itself, and where nobody can write."""
 
 
 @pytest.fixture
@@ -289,27 +247,26 @@ def test_places_that_cannot_be_written_to_are_refused_before_computing(command, 
     np.savetxt(tmp_path / "points.csv", points, delimiter=",", header="a,b", comments="")
     before = contents(tmp_path)
     arguments = [part.format(folder=tmp_path) for part in COMMANDS[command]]
-    for name, place in PLACES.items():
+    for place in PLACES if command in ("describe", "report") else PLACES[1::2]:
         out = place.format(folder=tmp_path)
         found = run(*arguments, "--out", out)
-        assert found.returncode == 2, (name, found.stderr)
+        assert found.returncode == 2, (out, found.stderr)
         last = found.stderr.strip().splitlines()[-1]
-        assert last.startswith("manifold-circuit: "), name
-        assert "writ" in last, name
-        assert out.removesuffix("/a")[:60] in last, name
+        assert last.startswith("manifold-circuit: "), out
+        assert out.removesuffix("/a")[:60] in last
     found = run(*arguments, "--out", f"{tmp_path}/a\0b")
     assert (found.returncode, "null byte" in found.stderr) == (2, True)
     if command == "report":
-        assert "directory" in refused(run(*arguments, "--out", tmp_path))
+        assert "directory" in refused(*arguments, "--out", tmp_path)
     if command in ("report", "playground"):
-        assert "not a page" in refused(run(*arguments, "--out", tmp_path / "in" / "a.nc"))
+        assert "a.nc" in refused(*arguments, "--out", tmp_path / "in" / "a.nc")
     assert contents(tmp_path) == before
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="permissions do not bind root")
 def test_a_folder_without_permission_is_refused(tmp_path):
     tmp_path.chmod(0o500)
-    assert "permission" in refused(run("describe", "--out", tmp_path)).lower()
+    assert "permission" in refused("describe", "--out", tmp_path).lower()
 
 
 # --- settings ----------------------------------------------------------------------------------
@@ -320,33 +277,30 @@ ABSURD = [
     *([], [0], [-1], [True], [None], ["x"], [[]], [[0, 0]], [[1, 2, 3]], [1, 1], [2, 1]),
     *([float("nan")], [1e300], [10**30], [[float("inf"), 1]], [[-1, -1]], [0.1, 0.10001]),
 ]
-FIELDS = [
-    (name, field)
-    for name in EXPERIMENTS
-    for field in get_experiment(name).settings_class.model_fields
-]
 
 
-@pytest.mark.parametrize(("name", "field"), FIELDS)
-def test_settings_are_in_range_or_refused_in_a_sentence(name, field):
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_settings_are_in_range_or_refused_in_a_sentence(name):
     """What is taken can be stored, read again, and is finite; truth values are never numbers."""
     experiment = get_experiment(name)
-    complaints = []
-    for value in ABSURD:
-        try:
-            config = experiment.config("exact", {field: value})
-        except ParameterError as error:
-            complaints.append(str(error))
-            continue
-        assert not any(isinstance(part, bool) for part in np.ravel(np.array(value, object)))
-        numbers = np.array(getattr(config.settings, field), dtype=float)
-        assert numbers.size
-        assert np.isfinite(numbers).all()
-        assert (numbers >= 0).all()
-        assert len({str(row) for row in np.atleast_1d(numbers)}) == np.atleast_1d(numbers).shape[0]
-        assert sweep.config_from(json.loads(json.dumps(config.as_dict()))) == config
-    assert all("\n" not in complaint and len(complaint) < 300 for complaint in complaints)
-    assert len(complaints) > len(ABSURD) / 2
+    for field in experiment.settings_class.model_fields:
+        complaints = []
+        for value in ABSURD:
+            try:
+                config = experiment.config("exact", {field: value})
+            except ParameterError as error:
+                complaints.append(str(error))
+                continue
+            assert not any(isinstance(part, bool) for part in np.ravel(np.array(value, object)))
+            numbers = np.array(getattr(config.settings, field), dtype=float)
+            assert numbers.size
+            assert np.isfinite(numbers).all()
+            assert (numbers >= 0).all()
+            rows = np.atleast_1d(numbers)
+            assert len({str(row) for row in rows}) == len(rows)
+            assert sweep.config_from(json.loads(json.dumps(config.as_dict()))) == config
+        assert all("\n" not in complaint and len(complaint) < 300 for complaint in complaints)
+        assert len(complaints) > len(ABSURD) / 2, field
 
 
 LEAST = {
@@ -388,79 +342,50 @@ LEAST = {
 """The smallest experiments there are."""
 
 
-@pytest.mark.parametrize(
-    ("name", "changes"),
-    [
-        *(("tiling-arcs", changes) for changes in (
-            {"noise": 0}, {"noise": 1e6}, {"noise": 1e300}, {"tile_radius": 1e-3},
-            {"tile_radius": 2.8}, {"tile_radius": 100}, {"n_tiles": 1}, {"n_tiles": 101},
-            {"gain": 1e300}, {"initial_weight": 1e300}, {"learning_rate": 1},
-        )),
-        *(("two-moons", changes) for changes in (
-            {}, {"noise": 0}, {"noise": 1e6}, {"label_after": 8}, {"label_after": 9},
-            {"label_after": 10}, {"mu": 1e300}, {"readout_rate": 1}, {"tile_radius": 1e-3},
-        )),
-        *(("chessboard-supervision", changes) for changes in (
-            {"label_counts": [1]}, {"label_counts": [299]}, {"label_counts": [300]},
-            {"boards": [1e300]}, {"boards": [0.3, 0.7]}, {"boards": [0.001]},
-            {"mu_grid": [0, 1e300]}, {"rate_grid": [1e-300, 1e300]},
-            {"gamma_grid": [1e-300, 1e300]},
-        )),
-        *(("chessboard-offline", changes) for changes in (
-            {"labelled": 1e-300}, {"labelled": 1}, {"every": 499}, {"boards": [5]},
-            {"svm_grid": [[1e-6, 0], [1e6, 1e6], [1e-6, 1e6]]},
-            {"svm_grid": [[1e-6, 1e6]], "labelled": 1},
-        )),
-        *(("square-balance", changes) for changes in (
-            {"label_after": 0}, {"label_after": 100}, {"label_after": 101}, {"inset": 0},
-            {"inset": 0.499999}, {"svm_lambda": 1e-6, "svm_mu": 1e6}, {"svm_lambda": 1e6},
-            {"cut_grid": [0, 1e6]},
-        )),
-        *(("label-diffusion", changes) for changes in (
-            {"noise": 0}, {"noise": 1e6}, {"mu_grid": [0, 1e300]}, {"mu": 0}, {"readout_rate": 0},
-        )),
-        *(("tiling-objective", changes) for changes in (
-            {}, {"n_points": 21, "n_shown": 1000}, {"tile_radius": 1e-3}, {"tile_radius": 100},
-            {"n_tiles": 1}, {"n_stream": 101}, {"learning_rate": 1},
-        )),
-        *(("linear-tiles", changes) for changes in (
-            {}, {"boards": [1e300]}, {"penalty_grid": [1e-6, 1e6]}, {"n_tiles": 1},
-            {"tile_radius": 1e-3}, {"boards": [0.001, 5]},
-        )),
-        *(("label-change", changes) for changes in (
-            {}, {"labelled": 1e-300}, {"labelled": 1}, {"constant_rate": 1}, {"lag": 100},
-            {"lag": 101}, {"window": 200}, {"window": 199}, {"mu_grid": [0, 1e300]},
-            {"board": 1e300},
-        )),
-        *(("manifold-drift", changes) for changes in (
-            {}, {"noise": 0, "more_noise": 1}, {"speed": 0.01}, {"fast_speed": 1000},
-            {"label_after": 31}, {"map_speeds": [1000, 100]}, {"map_rates": [1, 1e-300]},
-            {"paper_mu": 1e300}, {"gated_rate": 1}, {"windows": [10_000]}, {"tile_radius": 1e-3},
-        )),
-        *(("label-swap", changes) for changes in (
-            {}, {"few": 1e-300}, {"more": 1}, {"constant_rate": 1}, {"label_after": 21},
-            {"mu_grid": [0, 1e300]}, {"gated_grid": [0, 1e300]}, {"noise": 1},
-        )),
-        *(("digits", changes) for changes in (
-            {}, {"n_points": 8}, {"first": 199}, {"first": 200}, {"first": 10**6},
-            {"label_counts": [20]}, {"label_counts": [10**6]}, {"shares": [1e-300]},
-            {"shares": [1 - 1e-16]}, {"passes": 2}, {"paper_mu": 1e300}, {"logistic_rate": 1e300},
-            {"tile_radius": 1e-3}, {"tile_radius": 3.0, "n_tiles": 1}, {"readout_rate": 1},
-            {"images": "letters"},
-        )),
-        *(("representational-drift", changes) for changes in (
-            {}, {"size": 1}, {"size": 1e-300, "other_sizes": [1e-299]}, {"other_sizes": [1, 0.5]},
-            {"moons_size": 1}, {"label_after": 31}, {"n_points": 21}, {"paper_mu": 1e300},
-            {"gated_rate": 1}, {"tile_radius": 1e-3}, {"n_tiles": 1}, {"tiles": "recruit"},
-        )),
-        *(("lesions", changes) for changes in (
-            {}, {"noise": 1}, {"shares": [1e-300, 1 - 1e-16]}, {"delays": [100, 0]},
-            {"taus": [0.01]}, {"taus": [1.0]}, {"taus": [1e4]}, {"sizes": [0, 1e300]},
-            {"label_after": 10}, {"tile_radius": 1e-3}, {"tile_radius": 100}, {"n_tiles": 1},
-            {"mu": 0}, {"gain": 5}, {"tiles": "first"}, {"tau_h": "0.1 ms"},
-        )),
+EXTREME = {
+    "tiling-arcs": [
+        {"noise": 1e300}, {"tile_radius": 1e-3}, {"tile_radius": 100}, {"n_tiles": 101},
+        {"initial_weight": 1e300},
     ],
-)  # fmt: skip
+    "two-moons": [{"noise": 1e6}, {"label_after": 8}, {"label_after": 10}, {"mu": 1e300}],
+    "chessboard-supervision": [
+        {"label_counts": [1]}, {"label_counts": [300]}, {"boards": [0.3, 0.7]},
+        {"boards": [0.001]}, {"rate_grid": [1e-300, 1e300]}, {"gamma_grid": [1e-300, 1e300]},
+    ],
+    "chessboard-offline": [{"labelled": 1e-300}, {"svm_grid": [[1e-6, 1e6]], "labelled": 1}],
+    "square-balance": [
+        {"label_after": 0}, {"label_after": 101}, {"inset": 0.499999},
+        {"svm_lambda": 1e-6, "svm_mu": 1e6}, {"cut_grid": [0, 1e6]},
+    ],
+    "label-diffusion": [{"noise": 1e6}, {"mu_grid": [0, 1e300]}, {"mu": 0}],
+    "tiling-objective": [{"n_points": 21, "n_shown": 1000}, {"tile_radius": 100}, {"n_tiles": 1}],
+    "linear-tiles": [{"boards": [1e300]}, {"penalty_grid": [1e-6, 1e6]}, {"n_tiles": 1}],
+    "label-change": [
+        {"labelled": 1e-300}, {"labelled": 1}, {"lag": 101}, {"window": 200}, {"board": 1e300},
+    ],
+    "manifold-drift": [
+        {"noise": 0, "more_noise": 1}, {"map_rates": [1, 1e-300]}, {"windows": [10_000]},
+    ],
+    "label-swap": [{"few": 1e-300}, {"more": 1}, {"label_after": 21}, {"noise": 1}],
+    "digits": [
+        {"n_points": 8}, {"first": 200}, {"label_counts": [10**6]}, {"shares": [1e-300]},
+        {"passes": 2}, {"logistic_rate": 1e300}, {"tile_radius": 3.0, "n_tiles": 1},
+        {"images": "letters"},
+    ],
+    "representational-drift": [
+        {"size": 1e-300, "other_sizes": [1e-299]}, {"label_after": 31}, {"n_tiles": 1},
+    ],
+    "lesions": [
+        {"shares": [1e-300, 1 - 1e-16]}, {"delays": [100, 0]}, {"taus": [1e4]},
+        {"sizes": [0, 1e300]}, {"label_after": 10}, {"n_tiles": 1}, {"gain": 5}, {"tiles": "first"},
+    ],
+}  # fmt: skip
+"""Values at the ends of what each setting may be, and beyond."""
+
+
+@pytest.mark.parametrize(
+    ("name", "changes"), [(name, each) for name, cases in EXTREME.items() for each in cases]
+)
 def test_extreme_settings_that_are_taken_give_a_result_or_a_sentence(name, changes):
     experiment = get_experiment(name)
     small = {"n_tiles": 8, "n_interneurons": 2, "tile_radius": 0.5, "steps_per_presentation": 20}
@@ -481,66 +406,54 @@ def test_extreme_settings_that_are_taken_give_a_result_or_a_sentence(name, chang
 # --- interrupts --------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("command", "sign", "number"),
-    [
-        ("run", "two-moons:", signal.SIGINT),
-        ("compare", "numpy:", signal.SIGTERM),
-        ("compare", "numpy:", signal.SIGINT),
-        ("plot", "wrote", signal.SIGTERM),
-        ("report", "", signal.SIGINT),
-    ],
+    [("run", "two-moons:", signal.SIGINT), ("plot", "wrote", signal.SIGTERM)],
 )
 def test_an_interrupt_ends_a_command_and_leaves_whole_files(
     command, sign, number, result, tmp_path
 ):
-    source = tmp_path / "in"
-    for i in range(40):
-        results.save(result.assign_attrs(seed=i), source / f"seed-{i}.nc")
+    """`test_sweep_command.py` interrupts several processes."""
+    source = results.save(result, tmp_path / "in.nc")
+    before = source.read_bytes()
     arguments = {
         "run": ("run", "two-moons", "--engine", "exact", "--set", "n_points=100000"),
-        "compare": ("compare", "--engine", "numpy", "--points", "2000"),
-        "plot": ("plot", str(source / "seed-0.nc"), "--kind", "raster", "--kind", "answers"),
-        "report": ("report", str(source)),
+        "plot": ("plot", str(source), "--kind", "raster", "--kind", "answers"),
     }[command]
-    out = tmp_path / ("page.html" if command == "report" else "out")
-    before = contents(source)
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"}
-    with start(*arguments, "--out", str(out), env=environment) as process:
+    with start(*arguments, "--out", str(tmp_path / "out"), env=environment) as process:
         stream = process.stdout if command == "plot" else process.stderr
         seen = ""
-        while sign and sign not in seen:
+        while sign not in seen:
             seen += stream.read(1)
             assert process.poll() is None, seen
-        while not sign and "h5py" not in Path(f"/proc/{process.pid}/maps").read_text():
-            time.sleep(0.01)  # it says nothing; by then it is at the files
         time.sleep(0.3)
         process.send_signal(number)
         began = time.perf_counter()
         _, complaint = process.communicate(timeout=60)
         taken = time.perf_counter() - began
-    print(f"{command} ended {taken:.2f} s after {number.name}")
     assert process.returncode == 128 + number
     assert taken < 10  # 2.4 s where nobody else needs the processor
     assert "Traceback" not in complaint
     assert complaint.endswith("manifold-circuit: interrupted\n") == (number == signal.SIGINT)
     assert ("0 of 20 runs are kept, and the same" in complaint) == (command == "run")
-    assert contents(source) == before
-    left = [path for path in tmp_path.rglob("*") if path.is_file() and source not in path.parents]
+    assert source.read_bytes() == before
+    left = [path for path in tmp_path.rglob("*") if path.is_file() and path != source]
     for path in left:  # figures may be there, and are whole
         assert path.suffix in (".png", ".pdf")
         assert path.read_bytes()[-20:].rstrip().endswith((b"IEND\xaeB`\x82", b"%%EOF"))
     assert command == "plot" or not left
 
 
-@pytest.mark.parametrize("content", [None, "", "3", "[1]", '[{"claim": 1}]', "[" * 100_000])
+@pytest.mark.parametrize("content", [None, "3", '[{"claim": 1}]', "[" * 100_000])
 def test_tables_of_absurd_files_do_not_go_into_the_documentation(content, tmp_path):
     from simulations.readme import tables
 
     (tmp_path / "power.json").write_text("{}")
     if content is not None:
         (tmp_path / "claims.json").write_text(content)
-    with pytest.raises(InputError, match=r"claims.json holds no such table"):
+    with pytest.raises(InputError, match=r"claims\.json"):
         tables(tmp_path)
 
 
@@ -573,14 +486,12 @@ def test_commands_work_without_a_terminal_a_home_or_unicode(result, tmp_path):
     assert len(list((tmp_path / "figures").iterdir())) == 2
 
 
-def test_a_working_directory_that_takes_no_files_is_named():
-    with start("demo", cwd="/proc") as process:
-        _, err = process.communicate()
-    assert process.returncode == 2
-    assert err.startswith("manifold-circuit: cannot write to results/demo: ")
-    assert err.count("\n") == 1
+def test_a_working_directory_that_takes_no_files_is_named(monkeypatch):
+    monkeypatch.chdir("/proc")
+    assert "results/demo" in refused("demo")
 
 
+@pytest.mark.slow
 def test_arguments_that_are_not_utf8_do_not_stop_brian2(tmp_path):
     """Which logs them."""
     out = os.fsencode(tmp_path) + b"/caf\xe9"
@@ -596,6 +507,7 @@ def test_arguments_that_are_not_utf8_do_not_stop_brian2(tmp_path):
     assert b"Traceback" not in done.stderr
 
 
+@pytest.mark.slow
 def test_a_closed_stderr_stops_nothing(tmp_path):
     np.savetxt(tmp_path / "a.csv", np.random.default_rng(0).uniform(0, 1, (30, 2)), delimiter=",")
     command = f"{sys.executable} -m simulations run --data {tmp_path}/a.csv --out {tmp_path}/out"

@@ -6,8 +6,6 @@ import io
 import json
 import os
 import pickle
-import subprocess
-import sys
 import zipfile
 from functools import partial
 from pathlib import Path
@@ -24,8 +22,7 @@ from simulations.changes import parse_changes
 from simulations.csv_table import number
 from simulations.own_files import OwnPoints, class_mapping, class_names, load_points
 from tests.refusing import refused as one_sentence
-from tests.refusing import table
-from tests.simulations.test_cli import run
+from tests.simulations.test_cli import refused as command_refused
 
 RNG = np.random.default_rng(0)
 POINTS = RNG.uniform(-1, 1, (24, 2)).round(3)
@@ -39,56 +36,35 @@ refused = partial(one_sentence, most=450)
 # --set
 
 
-@table(
-    ("items", "words"),
-    [
-        (["n_tiles"], "takes key=value, got 'n_tiles'"),
-        (["=3"], "takes key=value, got '=3'"),
-        ([" =3"], "takes key=value"),
-        ([""], "takes key=value, got ''"),
-        (["mu=1", "mu=2"], "--set 'mu' is given twice"),
-        (["mu=1", " mu =2"], "--set 'mu' is given twice"),
-        (["n_tiles=" + "1" * 5000], "no number of 5000 digits"),
-        (["n_tiles=-" + "1" * 401], "no number of 402 digits"),
-        (["mu=" + "[" * 10**5], "'mu' is nested too deeply"),
-        (["mu=" + "[" * 10**5 + "]" * 10**5], "'mu' is nested too deeply"),
-        (["mu=" + '{"a":' * 10**5], "'mu' is nested too deeply"),
-        (["x" * 10**6], "takes key=value, got 'xxx"),
-    ],
-)
-def test_changes_that_are_none(items, words):
-    refused(lambda: parse_changes(items), words, InputError)
-
-
-@table(
-    ("item", "words"),
-    [
-        ("self=1", "no parameter 'self'"),
-        ("cls=1", "no parameter 'cls'"),
-        ("n_tiles=" + "1" * 300, "a whole number of about 300 digits"),
-        ("n_tiles=1000000000", "37.3 GiB"),
-        ("n_tiles=NaN", "n_tiles must be a finite number, got nan"),
-        ("n_tiles=Infinity", "n_tiles must be a finite number, got inf"),
-        ("n_tiles=1e400", "n_tiles must be a finite number, got inf"),
-        ("n_tiles=true", "n_tiles must be a number, got True"),
-        ("n_tiles=", "n_tiles must be a number, got ''"),
-        ("n_tiles=null", "n_tiles must be a number, got None"),
-        ('n_tiles="4"', "n_tiles must be a number, got '4'"),
-        ("n_tiles=vier", "n_tiles must be a number, got 'vier'"),
-        ("tile_radius=-1e400", "tile_radius must be"),
-        ("mu=[1,[2]]", "mu must be one number or one per readout"),
-        ('mu={"a":1}', "mu must be one number or one per readout"),
-        ("tau_h=10", "tau_h must be a time with a unit"),
-        ("tau_h=10 \udcff", "tau_h must be a time with a unit"),
-        ("ключ=1", "no parameter 'ключ'"),
-        ("mu=" + "x" * 10**6, "mu must be one number"),
-    ],
-)
-def test_changes_of_parameters_that_are_none(item, words):
-    refused(lambda: CircuitParameters(**parse_changes([item])), words, ParameterError)
+def test_changes_that_are_none():
+    for items, words in (
+        (["n_tiles"], "'n_tiles'"),
+        ([" =3"], "' =3'"),
+        (["mu=1", " mu =2"], "'mu' is given twice"),
+        (["n_tiles=-" + "1" * 400], "401 digits"),
+        (["mu=" + "[" * 10**5], "'mu' is nested"),
+        (["x" * 10**6], "'xxx"),
+        (["self=1"], "'self'"),
+        (["n_tiles=" + "1" * 300], "300 digits"),
+        (["n_tiles=1000000000"], "37.3 GiB"),
+        (["n_tiles=NaN"], "n_tiles .*nan"),
+        (["n_tiles=1e400"], "n_tiles .*inf"),
+        (["n_tiles=true"], "n_tiles .*True"),
+        (["n_tiles=null"], "n_tiles .*None"),
+        (['n_tiles="4"'], "n_tiles .*'4'"),
+        (["tile_radius=-1e400"], "tile_radius"),
+        (["mu=[1,[2]]"], "mu must be one number or one per readout"),
+        (['mu={"a":1}'], "mu must be one number or one per readout"),
+        (["tau_h=10 \udcff"], "tau_h must be a time with a unit"),
+        (["ключ=1"], "'ключ'"),
+        (["mu=" + "x" * 10**6], "mu must be one number"),
+    ):
+        refused(lambda items=items: CircuitParameters(**parse_changes(items)), words)
 
 
 def test_changes_are_read():
+    digits = "1" * 400  # as many as a number may have
+    assert parse_changes([f"n_tiles={digits}"]) == {"n_tiles": int(digits)}
     assert parse_changes(["mu=[1, 2.5]", " a = b = c ", "tau_h='8 ms'", "reset=false"]) == {
         "mu": [1, 2.5],
         "a": "b = c",
@@ -113,7 +89,7 @@ ITEMS = st.lists(
 )
 
 
-@settings(max_examples=300, database=None)
+@settings(max_examples=150, database=None)
 @given(items=ITEMS)
 def test_any_changes_are_read_or_refused(items):
     def read() -> CircuitParameters:
@@ -133,109 +109,81 @@ def path(tmp_path):
     return tmp_path / "points.csv"
 
 
-@table(
-    ("content", "words"),
-    [
+def test_csv_that_is_none(path):
+    for content, words in (
         # A first line that is a point with something missing is not dropped as a header.
-        ("0.5,?\n0.1,0.2\n0.3,0.4\n", "line 1, column '2' holds '\\?'"),
-        ("0.5,n.d.\n0.1,0.2\n0.3,0.4\n", "line 1, column '2' holds 'n.d.'"),
-        ("0.5,NA\n0.1,0.2\n0.3,0.4\n", "line 1, column '2' holds 'NA'"),
+        ("0.5,?\n0.1,0.2\n0.3,0.4\n", r"line 1, column '2' holds '\?'"),
         ("0.5,\n0.1,0.2\n0.3,0.4\n", "line 1, column '2' is empty"),
-        ("?,n.d.\n0.1,0.2\n0.3,0.4\n", "line 1, column '1' holds '\\?'"),
         ("NA,NA\n0.1,0.2\n0.3,0.4\n", "line 1, column '1' holds 'NA'"),
         ("-,iris\n0.1,0.2\n0.3,0.4\n", "line 1, column '1' holds '-'"),
+        ("1e,iris\n0.1,0.2\n0.3,0.4\n", "line 1, column '1' holds '1e'"),
         ("unknown,x\n0.1,0.2\n0.3,0.4\n", "line 1, column '1' holds 'unknown'"),
-        ("2020-01-01,0x1F\n0.1,0.2\n0.3,0.4\n", "line 1, column '1' holds '2020-01-01'"),
-        ("\u22120.5,1_000\n0.1,0.2\n0.3,0.4\n", "line 1, column '1' holds"),
-        ("12 %,$5\n0.1,0.2\n0.3,0.4\n", "line 1, column '1' holds '12 %'"),
+        ("0x1F,x\n0.1,0.2\n0.3,0.4\n", "line 1, column '1' holds '0x1F'"),
         ("True,False\n0.1,0.2\n0.3,0.4\n", "line 1, column '1' holds 'True'"),
         ("x,0.5\n0.1,0.2\n0.3,0.4\n", "line 1, column '1' holds 'x'"),
         ("x,,z\n1,2,3\n", "line 1 has text, but column 2 is empty"),
-        ("1.234,5;2\n3;4\n5;6\n", "line 1, column '1' holds '1.234,5'"),
         ("x;y\n1,5;2\n3;1.234,5\n5;6\n", "line 3, column 'y' holds '1.234,5'"),
         # Thousands, or decimals?
-        ("x;y\n1,234;0.5\n2;3\n", "line 2, column 'x': '1,234' may be a thousand"),
-        ("x;y\n1.234;0,5\n2;3\n", "line 2, column 'x': '1.234' may be a thousand"),
-        ('x,y\n"1,234",5\n2,3\n', "line 2, column 'x': '1,234' may be a thousand"),
+        ("x;y\n1,234;0.5\n2;3\n", "line 2, column 'x': '1,234'"),
+        ("x;y\n1.234;0,5\n2;3\n", "line 2, column 'x': '1.234'"),
+        ('x,y\n"1,234",5\n2,3\n', "line 2, column 'x': '1,234'"),
         ("x;y\n1,234,567;0\n2;3\n3;4\n", "line 2, column 'x' holds '1,234,567'"),
         # Quotes
-        ('x,y\n"1,2\n3,4\n', "line 2 has a quote"),
         ('x,y\n1,"2\n3,4\n5",6\n', "line 2 has a quote"),
         ('x,y\n1,"2"3\n', "line 2 has a quote"),
-        ('"x,y\n1,2\n', "line 1 has a quote"),
         ('x,"y\nz"\n1,2\n', "line 1 has a quote"),
         # Cells that are no finite numbers
-        ("x,y\n1,inf\n", "line 2, column 'y' holds 'inf', which is not a finite number"),
         ("x,y\n1,-Infinity\n", "line 2, column 'y' holds '-Infinity', which is not a finite"),
-        ("x,y\n1,1e400\n", "line 2, column 'y' holds '1e400', which is not a finite number"),
+        ("x,y\n1,1e400\n", "line 2, column 'y' holds '1e400', which is not a finite"),
         ("x,y\n1,2\n1,NaN\n3,4\n", "line 3, column 'y' holds 'NaN', which is not a number"),
-        ("x,y\n1,2\n1,0x10\n3,4\n", "line 3, column 'y' holds '0x10'"),
         ("x,y\n1,2\n1,1_000\n3,4\n", "line 3, column 'y' holds '1_000'"),
         ("x,y\n1,2\n1,\u0663\n3,4\n", "line 3, column 'y' holds '\u0663'"),
-        ("x,y\n1,2\n1,True\n3,4\n", "line 3, column 'y' holds 'True'"),
         ("x,y\n1,2\n1,1 2\n3,4\n", "line 3, column 'y' holds '1 2'"),
+        ("x,y\n1,2\n\n3,\n", "line 4, column 'y' is empty"),
+        ("x,y\n1,a\n2,3\n", "line 2, column 'y' holds 'a'"),
         ("x,day\n1,2020-01-01\n1,2020-01-02\n", "column 'day' holds text such as '2020-01-01'"),
-        ("0.5 0.3\n0.1 0.2\n", "column '1' holds text such as '0.5 0.3'"),
         # Lines
         ("1,2\n3\n", "line 2 has 1 cell, but line 1 has 2"),
         ("\n\n1,2\n\n3,4,5\n", "line 5 has 3 cells, but line 3 has 2"),
-        ("x,y\n1,2,\n", "line 2 has 3 cells, but line 1 has 2"),
-        ("x,y\n1;2\n", "line 2 has 1 cell, but line 1 has 2"),
-        ("x,y\n,\n , \n", "header but no points"),
-        (" \n\t\n", "it is empty"),
-        (",,,\n,,,\n", "it is empty"),
+        ("x,y\n,\n , \n", "no points"),
+        (",,,\n,,,\n", "empty"),
+        ("label\n1\n", "no column left"),
         ("x,y,x\n1,2,3\n", "two columns named 'x'"),
-        ("1,2\0\n", "line 1 holds a NUL"),
+        ("x\n1,2\0\n", "line 2 holds a NUL"),
         ("x,y\n" + "9" * 200_000 + ",1\n", "not a finite number"),
         ("x,y\n" + "a" * 200_000 + ",1\n1,2\n1,2\n", "holds 'aaa"),
         ('x,y\n"' + "1" * 200_000 + '",1\n', "quote"),
         (b"x,y\n1,2\n\xe9,3\n", "line 3 is not UTF-8"),
         ("x,y\n1,2\n".encode("utf-16"), "UTF-16"),
-        ("x,y\n1,2\n".encode("utf-16-le"), "NUL"),
-        (b"\x89PNG\r\n\x1a\n\0\0", "line 1 is not UTF-8"),
-        ("x" * 10**6, "header but no points"),
-        (",".join(f"c{i}" for i in range(5000)) + "\n" + ",".join("x" * 5000) + "\n", "'c0' holds"),
-    ],
-)
-def test_csv_that_is_none(path, content, words):
-    path.write_bytes(content if isinstance(content, bytes) else content.encode())
-    refused(lambda: load_points(path), words, InputError)
+        ("\ufeffx,y\n1,2\n".encode("utf-16-be"), "UTF-16"),
+        ("x" * 10**6, "no points"),
+    ):
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        refused(lambda: load_points(path), words, InputError)
 
 
-@table(
-    ("content", "points"),
-    [
-        ("\ufeffx,y\n1,2\n", [[1, 2]]),
-        ('\ufeff"x","y"\n1,2\n', [[1, 2]]),
-        ("x,y\r\n1,2\r\n3,4\r\n", [[1, 2], [3, 4]]),
-        ("x,y\r1,2\r3,4", [[1, 2], [3, 4]]),
-        ("x,y,\n1,2,\n3,4,\n", [[1, 2], [3, 4]]),
-        ("1,2,,\n3,4,,\n", [[1, 2], [3, 4]]),
+def test_csv_of_any_form(path):
+    for content, points in (
         ("  x , y \n 1 ,  2\n\n3,\t4\n,\n", [[1, 2], [3, 4]]),
         ('"a;b";"c,d"\n1;2\n', [[1, 2]]),
         ('"a;b",c\n1,2\n', [[1, 2]]),
-        ('x, "y"\n1, "2"\n', [[1, 2]]),
         ("x;y\n0,5;1\n1;0,25\n", [[0.5, 1], [1, 0.25]]),
-        ("x\ty\n0,5\t1\n", [[0.5, 1]]),
         ("0,5;0.7\n1;2\n", [[0.5, 0.7], [1, 2]]),
         ("x;y\n1,234;2,345\n", [[1.234, 2.345]]),
         ('x,y\n"0,5","1,234"\n', [[0.5, 1.234]]),
-        ("1,2\n", [[1, 2]]),
         ("0,1\n2,3\n", [[0, 1], [2, 3]]),
         (".5,-1.\n+2,1E-3\n", [[0.5, -1], [2, 1e-3]]),
         ("1st,2nd\n1,2\n", [[1, 2]]),
         ("e1,x2\n1,2\n", [[1, 2]]),
         (",x,y\n1,5,6\n2,7,8\n", [[5, 6], [7, 8]]),
         ("x,y\n1,2\x0b\n3,4\x0c\n", [[1, 2], [3, 4]]),
-    ],
-)
-def test_csv_of_any_form(path, content, points):
-    path.write_bytes(content.encode())
-    assert load_points(path).points.tolist() == points
+    ):
+        path.write_bytes(content.encode())
+        assert load_points(path).points.tolist() == points
 
 
-@pytest.mark.parametrize("first", ["\ufeff", "\ufeff\ufeff", "\n\ufeff", ""])
-@pytest.mark.parametrize("header", ["label,x,y", '"label","x","y"', "label;x;y"])
+@pytest.mark.parametrize("first", ["\ufeff\ufeff", "\n\ufeff"])
+@pytest.mark.parametrize("header", ['"label","x","y"', "label;x;y"])
 def test_a_mark_of_the_byte_order_hides_no_column(path, first, header):
     mark = ";" if ";" in header else ","
     rows = [mark.join(map(str, row)) for row in np.column_stack([LABELS, POINTS])]
@@ -251,7 +199,7 @@ def test_a_first_point_with_a_class_of_its_own_is_not_lost(path):
     found = load_points(path, "3")
     assert found.points.tolist() == [[0.5, 0.3], [0.1, 0.2], [0.3, 0.4], [0.6, 0.1]]
     assert found.labels.tolist() == [-1, 0, 1, 0]
-    refused(lambda: load_points(path, "species"), "no such column, only 1, 2, 3")
+    refused(lambda: load_points(path, "species"), "species.* 1, 2, 3")
 
 
 def test_counted_columns_beside_a_name_are_a_header_and_that_is_said(path):
@@ -266,13 +214,13 @@ def test_counted_columns_beside_a_name_are_a_header_and_that_is_said(path):
     assert load_points(path, "3").labels.tolist() == [-1, 1]
 
 
-def test_thousands_of_columns(path):
-    values = np.random.default_rng(0).normal(size=(3, 4000)).round(6)
-    header = ",".join(f"c{i}" for i in range(4000))
+def test_a_table_of_many_columns(path):
+    values = np.random.default_rng(0).normal(size=(3, 400)).round(6)
+    header = ",".join(f"c{i}" for i in range(400))
     path.write_text("\n".join([header, *(",".join(map(repr, row)) for row in values.tolist())]))
     assert (load_points(path).points == values).all()
-    refused(lambda: load_points(path, "nothing"), "only c0, c1, .* and 3990 more")
-    refused(lambda: load_points(path, "n" * 10**6), "no such column")
+    refused(lambda: load_points(path, "nothing"), "c0, c1, .* and 390 more")
+    refused(lambda: load_points(path, "n" * 10**6), "nnn")
 
 
 def test_classes_keep_their_names():
@@ -294,7 +242,7 @@ ROUGH = st.lists(st.lists(CELLS, max_size=4), max_size=5).map(
 )
 
 
-@settings(max_examples=400, database=None)
+@settings(max_examples=150, database=None)
 @given(
     content=st.one_of(
         ROUGH.map(str.encode),
@@ -319,7 +267,7 @@ def test_any_csv_is_read_or_refused(tmp_path_factory, content, label):
     assert len(found.points) in (len(lines), len(lines) - 1)
 
 
-@settings(max_examples=200, database=None)
+@settings(max_examples=120, database=None)
 @given(
     values=st.integers(1, 5).flatmap(
         lambda d: st.lists(
@@ -357,13 +305,11 @@ def test_what_was_written_is_read(
     assert load_points(path).points.tolist() == values
 
 
-@table(
-    ("cell", "value"),
-    [("1", 1.0), ("-0,5", -0.5), ("1e3", 1000.0), ("inf", np.inf), (".5", 0.5), ("1.234,5", None),
-     ("1_0", None), ("", None), (".", None), ("nan", None), ("0x1", None), ("1e", None)],
-)  # fmt: skip
-def test_numbers_in_cells(cell, value):
-    assert number(cell) == value
+def test_numbers_in_cells():
+    values = {"1": 1.0, "-0,5": -0.5, "1e3": 1000.0, "inf": np.inf, ".5": 0.5}
+    assert {cell: number(cell) for cell in values} == values
+    for cell in ("1.234,5", "1_0", "", ".", "nan", "0x1", "1e"):
+        assert number(cell) is None
 
 
 # Other files
@@ -392,64 +338,42 @@ class Trap:
 
 WHOLE = saved(POINTS)
 OBJECTS = saved(np.array([[Trap(), 1]], dtype=object), allow_pickle=True)
-FORGED = WHOLE.replace(b"(24, 2)", b"(24,9" + b"9" * 0 + b")")
-HUGE = WHOLE.replace(b"'shape': (24, 2), }          ", b"'shape': (9999999999, 2), } ")
+FORGED = WHOLE.replace(b"'shape': (24, 2), }          ", b"'shape': (9999999999, 2), } ")
 
 
-@table(
-    ("content", "words"),
-    [
-        (OBJECTS, "Python objects"),
-        (pickle.dumps(Trap()), "cannot be read"),
-        (saved(POINTS + 0j), "complex"),
-        (saved(np.zeros(3, dtype=[("x", float), ("y", float)])), "shape|records"),
-        (saved(np.zeros((3, 2), dtype=[("x", float)])), "records with fields"),
-        (saved(POINTS.astype(str)), "text"),
-        (saved(POINTS.astype("M8[s]")), "dates"),
-        (saved(np.float64(3)), r"shape \(T, d\), got \(\)"),
-        (saved(POINTS[0]), r"got \(2,\)"),
-        (saved(POINTS[None]), r"got \(1, 24, 2\)"),
-        (saved(POINTS[:0]), "no points"),
-        (saved(POINTS[:, :0]), r"got \(24, 0\)"),
-        (saved(POINTS * np.nan), "finite"),
-        (WHOLE[:100], "cannot be read"),
-        (WHOLE[:-8], "cannot be read"),
-        (WHOLE[:6], "cannot be read"),
-        (FORGED, "shape|cannot be read"),
-        (HUGE, "cannot be read"),
-        (b"", "cannot be read"),
-        (b"x,y\n1,2\n", "cannot be read"),
-        (zipped(points_npy=WHOLE), "must hold one array"),
-    ],
-)
-def test_npy_that_is_none(tmp_path, content, words):
-    path = tmp_path / "points.npy"
-    path.write_bytes(content)
-    refused(lambda: load_points(path), words, InputError)
-
-
-@table(
-    ("content", "words"),
-    [
-        (WHOLE, "must hold an archive of arrays"),
-        (b"", "cannot be read"),
-        (b"PK\x03\x04 and no more", "cannot be read"),
-        (zipped(points_npy=WHOLE)[:-30], "cannot be read"),
-        (zipped(points_npy=OBJECTS), "Python objects"),
-        (zipped(points_npy=WHOLE, labels_npy=OBJECTS), "Python objects"),
-        (zipped(points_npy=WHOLE[:90]), "cannot be read"),
-        (zipped(points=b"not an array"), "bytes"),
-        (zipped(readme=b"no array"), "no array named 'points', only readme"),
-        (zipped(), "no array named 'points', only none"),
-        (zipped(points_npy=saved(POINTS + 0j)), "complex"),
-        (zipped(points_npy=WHOLE, labels_npy=saved(LABELS + 0j)), "numbers or names"),
-        (zipped(points_npy=WHOLE, labels_npy=saved(np.arange(24))), "there are 24"),
-    ],
-)
-def test_npz_that_is_none(tmp_path, content, words):
-    path = tmp_path / "points.npz"
-    path.write_bytes(content)
-    refused(lambda: load_points(path), words, InputError)
+def test_arrays_that_are_none(tmp_path):
+    for suffix, content, words in (
+        ("npy", OBJECTS, "Python objects"),
+        ("npy", pickle.dumps(Trap()), "cannot be read"),
+        ("npy", saved(POINTS + 0j), "complex"),
+        ("npy", saved(np.zeros((3, 2), dtype=[("x", float)])), "records with fields"),
+        ("npy", saved(POINTS.astype(str)), "text"),
+        ("npy", saved(POINTS.astype("M8[s]")), "dates"),
+        ("npy", saved(np.float64(3)), r"got \(\)"),
+        ("npy", saved(POINTS[0]), r"got \(2,\)"),
+        ("npy", saved(POINTS[None]), r"got \(1, 24, 2\)"),
+        ("npy", saved(POINTS[:0]), "no points"),
+        ("npy", saved(POINTS[:, :0]), r"got \(24, 0\)"),
+        ("npy", saved(POINTS * np.nan), "finite"),
+        ("npy", WHOLE[:100], "cannot be read"),
+        ("npy", WHOLE[:-8], "cannot be read"),
+        ("npy", FORGED, "cannot be read"),
+        ("npy", b"", "cannot be read"),
+        ("npy", zipped(points_npy=WHOLE), "one array"),
+        ("npz", WHOLE, "an archive of arrays"),
+        ("npz", b"PK\x03\x04 and no more", "cannot be read"),
+        ("npz", zipped(points_npy=WHOLE)[:-30], "cannot be read"),
+        ("npz", zipped(points_npy=WHOLE, labels_npy=OBJECTS), "Python objects"),
+        ("npz", zipped(points_npy=WHOLE[:90]), "cannot be read"),
+        ("npz", zipped(points=b"not an array"), "bytes"),
+        ("npz", zipped(readme=b"no array"), "'points', only readme"),
+        ("npz", zipped(), "'points', only none"),
+        ("npz", zipped(points_npy=WHOLE, labels_npy=saved(LABELS + 0j)), "numbers or names"),
+        ("npz", zipped(points_npy=WHOLE, labels_npy=saved(np.arange(24))), "are 24"),
+    ):
+        path = tmp_path / f"points.{suffix}"
+        path.write_bytes(content)
+        refused(lambda path=path: load_points(path), words, InputError)
 
 
 def test_arrays_that_are_not_asked_for_are_not_read(tmp_path):
@@ -471,7 +395,7 @@ def test_missing_labels_in_npy(tmp_path):
     assert (load_points(tmp_path / "points.npy", "3").labels == LABELS).all()
 
 
-@pytest.mark.parametrize("suffix", ["csv", "npy", "npz", "nc", "h5"])
+@pytest.mark.parametrize("suffix", ["csv", "npz", "h5"])
 def test_files_that_are_none(tmp_path, suffix):
     refused(lambda: load_points(tmp_path / f"none.{suffix}"), "there is no file")
     (tmp_path / f"folder.{suffix}").mkdir()
@@ -482,7 +406,6 @@ def test_files_that_are_none(tmp_path, suffix):
     refused(lambda: load_points(tmp_path / ("n" * 300 + f".{suffix}")), "too long")
     name = os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9." + suffix.encode())
     refused(lambda: load_points(Path(name)), r"there is no file .*caf\\xe9")
-    refused(lambda: load_points(tmp_path / "points.xlsx"), "must be a .csv, .npy, .npz or .nc")
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
@@ -499,65 +422,57 @@ GENERATOR = np.random.default_rng(0)
 OUTPUTS = np.abs(POINTS)
 
 
-@pytest.mark.parametrize("n_points", [0, -1, 2.5, None, "9", True, np.nan])
+@pytest.mark.parametrize("n_points", [0, 2.5, None, True])
 def test_data_sets_of_no_size(n_points):
     for make in (
-        lambda n: datasets.two_moons(n, 0.1, GENERATOR),
-        lambda n: datasets.spiral_arcs(n, 0.1, GENERATOR),
-        lambda n: datasets.swiss_roll(n, GENERATOR),
-        lambda n: datasets.unit_square(n, 0, GENERATOR),
+        lambda: datasets.two_moons(n_points, 0.1, GENERATOR),
+        lambda: datasets.spiral_arcs(n_points, 0.1, GENERATOR),
+        lambda: datasets.swiss_roll(n_points, GENERATOR),
+        lambda: datasets.unit_square(n_points, 0, GENERATOR),
     ):
-        refused(lambda make=make: make(n_points), "n_points must be a whole number", ParameterError)
+        refused(make, "n_points", ParameterError)
 
 
-@table(
-    ("call", "words"),
-    [
-        (lambda: datasets.two_moons(9, -1, GENERATOR), "noise must be finite"),
-        (lambda: datasets.two_moons(9, "a", GENERATOR), "noise must be finite"),
+def test_arguments_that_make_no_sense():
+    for call, words in (
+        (lambda: datasets.two_moons(9, -1, GENERATOR), "noise"),
         (lambda: datasets.two_moons(9, 0.1, "seed"), "rng"),
         (lambda: datasets.two_moons(9, 0.1, -1), "rng"),
         (lambda: datasets.two_moons(9, 0.1, 2**40), "rng"),
-        (lambda: datasets.two_moons(9, 0.1, None), "rng"),
-        (lambda: datasets.spiral_arcs(9, np.nan, GENERATOR), "noise must be finite"),
-        (lambda: datasets.spiral_arcs(9, 0.1, 3), "rng must be numpy.random.default_rng"),
-        (lambda: datasets.swiss_roll(9, None), "rng must be numpy.random.default_rng"),
-        (lambda: datasets.roll([[1.0]]), r"shape \(T, 2\)"),
+        (lambda: datasets.spiral_arcs(9, np.nan, GENERATOR), "noise"),
+        (lambda: datasets.spiral_arcs(9, 0.1, 3), "rng"),
+        (lambda: datasets.swiss_roll(9, None), "rng"),
+        (lambda: datasets.roll([[1.0]]), r"\(T, 2\)"),
         (lambda: datasets.roll([[-9.0, 0.0]]), "the roll is 2 long"),
         (lambda: datasets.roll([[1e300, 0.0]]), "the roll is 2 long"),
-        (lambda: datasets.chessboard([[1.0, 0.0]], "a"), "size must be finite"),
+        (lambda: datasets.chessboard([[1.0, 0.0]], "a"), "size"),
         (lambda: datasets.chessboard([[1.0, 0.0]], 1e-300), "too small to count squares"),
-        (lambda: datasets.chessboard("x", 1), "points must be"),
+        (lambda: datasets.chessboard("x", 1), "points"),
         (lambda: datasets.unit_square(9, 10, GENERATOR), "after must lie between"),
         (lambda: datasets.unit_square(9, 2.5, GENERATOR), "after must be a whole number"),
-        (lambda: datasets.unit_square(9, 2, GENERATOR, 0.5), "inset must be"),
-        (lambda: datasets.unit_square(9, 2, GENERATOR, None), "inset must be"),
-        (lambda: datasets.unit_square(9, 2, 7), "rng must be"),
-        (lambda: datasets.position_on_moons([[1, 2, 3]]), r"shape \(T, 2\)"),
-        (lambda: datasets.position_on_moons(None), "real numbers"),
+        (lambda: datasets.unit_square(9, 2, GENERATOR, 0.5), "inset"),
+        (lambda: datasets.unit_square(9, 2, 7), "rng"),
+        (lambda: datasets.position_on_moons([[1, 2, 3]]), r"\(T, 2\)"),
         (lambda: datasets.position_on_arcs([[np.nan, 0]]), "finite"),
         (lambda: datasets.first_of_each_class([1, -1], 1), "no point of class"),
         (lambda: datasets.first_of_each_class([1, 2], 0), "classes must be -1 or"),
         (lambda: datasets.first_of_each_class([[1], [-1]], 0), "classes must be -1 or"),
         (lambda: datasets.first_of_each_class("ab", 0), "classes must be real"),
-        (lambda: datasets.first_of_each_class([1, -1], -1), "after must be a whole number"),
-        (lambda: baselines.OnlineLogistic(0, 1.0), "n_tiles must be"),
-        (lambda: baselines.OnlineLogistic("2", 1.0), "n_tiles must be"),
-        (lambda: baselines.OnlineLogistic(2, []), "rates must be finite"),
-        (lambda: baselines.OnlineLogistic(2, [[1.0]]), "rates must be finite"),
-        (lambda: baselines.OnlineLogistic(2, "a"), "rates must be real numbers"),
-        (lambda: baselines.OnlineLogistic(2, 1.0).run(OUTPUTS, LABELS * 3), "labels must be"),
-        (lambda: baselines.OnlineLogistic(2, 1.0).run(None, LABELS), "tile outputs must be"),
+        (lambda: datasets.first_of_each_class([1, -1], -1), "after"),
+        (lambda: baselines.OnlineLogistic(0, 1.0), "n_tiles"),
+        (lambda: baselines.OnlineLogistic(2, []), "rates"),
+        (lambda: baselines.OnlineLogistic(2, [[1.0]]), "rates"),
+        (lambda: baselines.OnlineLogistic(2, "a"), "rates"),
+        (lambda: baselines.OnlineLogistic(2, 1.0).run(OUTPUTS, LABELS * 3), "labels"),
+        (lambda: baselines.OnlineLogistic(2, 1.0).run(None, LABELS), "tile outputs"),
         (lambda: baselines.OnlineLogistic(2, 1.0).decision([[1j, 2]]), "complex"),
-        (lambda: baselines.graph_laplacian([]), "tile outputs must have the shape"),
-        (lambda: baselines.graph_laplacian("x"), "tile outputs must be real"),
-        (lambda: baselines.LaplacianSVM(None, 1), "lam must be finite"),
-        (lambda: baselines.LaplacianSVM(1, "a"), "mu must be finite"),
+        (lambda: baselines.graph_laplacian([]), "tile outputs"),
+        (lambda: baselines.LaplacianSVM(None, 1), "lam"),
+        (lambda: baselines.LaplacianSVM(1, "a"), "mu"),
         (lambda: baselines.LaplacianSVM(1, 1).decision(OUTPUTS), "fit it first"),
-        (lambda: baselines.LaplacianSVM(1, 1).fit(OUTPUTS, LABELS[:3]), "labels must have"),
-        (lambda: baselines.LaplacianSVM(1, 1).fit(OUTPUTS, LABELS, np.ones(3)), "laplacian must"),
+        (lambda: baselines.LaplacianSVM(1, 1).fit(OUTPUTS, LABELS[:3]), "labels"),
+        (lambda: baselines.LaplacianSVM(1, 1).fit(OUTPUTS, LABELS, np.ones(3)), "laplacian"),
         (lambda: baselines.LaplacianSVM(1, 1).fit(OUTPUTS, LABELS, np.eye(2) * -9), "no penalty"),
-        (lambda: baselines.LaplacianSVM(1, 1).fit(OUTPUTS, LABELS, "ab"), "laplacian must be"),
         (lambda: baselines.label_spreading(POINTS, LABELS, gamma=-1.0), "gamma"),
         (lambda: baselines.label_spreading(POINTS, LABELS, kernel="x"), "kernel"),
         (lambda: baselines.label_spreading(POINTS, LABELS, alpha=np.nan), "alpha"),
@@ -565,12 +480,9 @@ def test_data_sets_of_no_size(n_points):
         (lambda: baselines.label_spreading(POINTS, LABELS > 0), "True and False"),
         (lambda: baselines.label_spreading(POINTS * 1e200, LABELS), "so far apart"),
         (lambda: baselines.label_propagation(POINTS, LABELS, max_iter=0), "max_iter"),
-        (lambda: baselines.label_propagation(None, LABELS), "points must be"),
         (lambda: baselines.label_propagation(POINTS[:0], LABELS), "no points"),
-    ],
-)
-def test_arguments_that_make_no_sense(call, words):
-    refused(call, words)
+    ):
+        refused(call, words)
 
 
 @pytest.mark.parametrize("labels", [np.zeros(24), np.ones(24), None])
@@ -591,44 +503,24 @@ def test_one_class_or_none_is_answered(labels):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("describe", "--set", "self=1"), "no parameter 'self'"),
-        (("describe", "--set", "n_tiles=1000000000"), "37.3 GiB"),
-        (("describe", "--cells", "2"), "--cells does nothing without --spiking"),
-        (("describe", "--spiking", "--set-spiking", "self=1"), "no parameter 'self'"),
-        (("describe", "--spiking", "--neuron", "leaky"), "neuron must be 'if' or 'escape'"),
-        (("describe", "--spiking", "--set", "reset=false"), "reset must be True"),
-        (("describe", "--spiking", "--cells", "1000000"), "synapses, more than"),
-        (("run", "two-moons", "--set", "n_tiles=" + "1" * 5000), "no number of 5000 digits"),
-        (("run", "two-moons", "--set", "mu=" + "[" * 50_000), "nested too deeply"),
-        (("run", "--data", "POINTS", "--set", "tile_radius=1e-12"), "is too small for a lift"),
-        (("run", "--data", "POINTS", "--label-column", "3"), "no such column, only x, y"),
-        (("compare", "--data", "FOLDER"), "must be a .csv|is a folder"),
+        ("describe --set self=1", "'self'"),
+        ("describe --cells 2", "--cells does nothing without --spiking"),
+        ("describe --spiking --set-spiking self=1", "'self'"),
+        ("describe --spiking --neuron leaky", "neuron must be 'if' or 'escape'"),
+        ("describe --spiking --set reset=false", "reset must be True"),
+        ("describe --spiking --cells 1000000", "synapses, more than"),
+        ("run two-moons --set n_tiles=" + "1" * 5000, "5000 digits"),
+        ("run --data POINTS --set tile_radius=1e-12", "too small for a lift"),
+        ("run --data POINTS --label-column 3", "only x, y"),
+        ("compare --data FOLDER", "must be a .csv"),
     ],
-    ids=range(12),
+    ids=range(10),
 )
-def test_commands_refuse_in_one_sentence(tmp_path, arguments, words):
-    path = tmp_path / "points.csv"
+def test_commands_refuse_in_one_sentence(path, arguments, words):
     np.savetxt(path, POINTS, delimiter=",", header="x,y", comments="")
-    given = {"POINTS": str(path), "FOLDER": str(tmp_path)}
-    out = tmp_path / "out"
-    done = run(*(given.get(a, a) for a in arguments), "--out", out)
-    assert done.returncode == 2, done.stderr
-    [line] = done.stderr.splitlines()
-    assert line.startswith("manifold-circuit: ")
+    given = {"POINTS": path, "FOLDER": path.parent}
+    out = path.parent / "out"
+    line = command_refused(*(given.get(word, word) for word in arguments.split()), "--out", out)
     assert len(line) < 450
-    assert any(word in line for word in words.split("|"))
+    assert words in line
     assert not out.exists()
-
-
-def test_a_file_whose_name_is_not_text(tmp_path):
-    name = os.fsencode(tmp_path) + b"/caf\xe9.csv"
-    Path(os.fsdecode(name)).write_text("x,y\n1,2\n3,?\n5,6\n")
-    done = subprocess.run(
-        [sys.executable, "-m", "simulations", "run", "--data", name, "--out", tmp_path / "out"],
-        capture_output=True,
-        cwd=Path(__file__).parents[2],
-        env=os.environ | {"PYTHONIOENCODING": "utf-8"},
-        check=False,
-    )
-    assert done.returncode == 2
-    assert rb"caf\xe9.csv: line 3, column 'y' holds '?'" in done.stderr

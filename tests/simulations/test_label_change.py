@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
 from circuits import ReferenceCircuit
-from circuits.errors import ParameterError
 from circuits.selection import SELECTION_SEED
 from simulations import sweep
 from simulations.datasets import ROLL_LIFT, chessboard, swiss_roll
 from simulations.experiments import get_experiment
 from simulations.experiments import label_change as module
+from tests.refusing import refused
 from tests.simulations.printed import assert_printed
 from tests.simulations.small import assert_range, claim_named, planted, simulate
 
@@ -28,11 +30,7 @@ def registered():
     return planted(NAME, lambda seed, run: {})
 
 
-def test_classes_are_exchanged_from_the_change_on():
-    assert module.exchanged(np.array([1, -1, 1, -1, 1]), 2).tolist() == [1, -1, -1, 1, -1]
-
-
-def test_windows_count_points_without_a_label():
+def test_classes_and_windows_by_hand():
     """Two windows of two points, one stream, one gain; the last point is one too many."""
     y = np.array([0.5, -0.5, 0.0, 1.0, 1.0]).reshape(5, 1, 1)
     classes = np.array([1, 1, 1, -1, 1]).reshape(5, 1)
@@ -43,6 +41,7 @@ def test_windows_count_points_without_a_label():
     found = module.windowed(y, classes, np.array([True, True, False, False, True]), 2)
     assert np.isnan(found[0, 0, 0])
     assert found[0, 0, 1] == 0.75
+    assert module.exchanged(np.array([1, -1, 1, -1, 1]), 2).tolist() == [1, -1, -1, 1, -1]
 
 
 def test_every_error_is_that_of_a_circuit_of_its_own(run):
@@ -76,13 +75,6 @@ def test_every_error_is_that_of_a_circuit_of_its_own(run):
                     if end <= 200:
                         before = run[f"{rule}_error"].sel(mu=mu, time=end)
                         assert float(before[0]) == float(before[1])
-
-
-def test_after_the_change_old_answers_are_wrong(run):
-    """Right after it the error is about one less what it would be without the change."""
-    for rule in module.RULES:
-        later = run[f"{rule}_error"].sel(mu=1, time=250)
-        assert float(later.sum()) == pytest.approx(1, abs=0.2)
 
 
 def test_what_is_left_of_a_change_by_hand(registered):
@@ -175,50 +167,30 @@ def test_claims_name_errors_with_and_without_the_change(run):
             assert f"{lag}: {changed:.2f} ({steady:.2f})" in claim.figure
         last = float(best.sel(time=400, stream="steady"))
         elsewhere = float(module.chosen(merged, other).mean("repeat").sel(time=400)[0])
-        assert f"window is {last:.2f}, and at the other rate {elsewhere:.2f}" in claim.control
+        assert re.search(f"{last:.2f}.*{elsewhere:.2f}", claim.control)
         assert ("a constant 0.002" in claim.statistic) == (rule == "constant")
+    assert_printed(NAME, merged, grids=True)
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"lag": 1300}, "lag must be a multiple of window=250, got 1300"),
-        ({"n_points": 5100}, r"change must be a multiple of window=250, got 2550 \(half of"),
-        ({"lag": 2750}, "lag=2750 must not exceed half of n_points=5000"),
-        ({"readout_rate": 0.1}, "sets readout_rate itself: set constant_rate instead"),
-        ({"mu": 3}, "sets mu itself: set mu_grid instead"),
-    ],
-)
-def test_settings_that_do_not_fit_are_refused(changes, message):
-    with pytest.raises(ParameterError, match=message):
-        get_experiment(NAME).config("exact", changes)
-
-
-def test_the_whole_rest_of_the_stream_may_pass_before_it_is_decided():
-    assert get_experiment(NAME).config("exact", {"lag": 2500}).settings.change == 2500
-
-
-@pytest.mark.parametrize(
-    ("setting", "within", "beyond"),
-    [
+def test_settings_are_taken_within_their_range():
+    for setting, within, beyond in (
         ("board", (1e-3, 2.0), (0.99e-3, 0.0)),
         ("labelled", (1e-4, 0.5, 1.0), (0.0, 1.01)),
         ("constant_rate", (1e-6, 0.5, 1.0), (0.0, 1.01)),
         ("mu_grid", ((0.0,),), ((-1.0,), ())),
-    ],
-)
-def test_shares_and_rates_are_taken_within_their_range(setting, within, beyond):
-    assert_range(NAME, setting, within, beyond)
-
-
-def test_gains_are_chosen_on_half_as_many_other_repeats():
+        ("lag", (2500,), (2750, 1300)),  # half of the points; 1300 is no multiple of a window
+        ("n_points", (4500,), (5100,)),  # whose half is no multiple of a window
+    ):
+        assert_range(NAME, setting, within, beyond)
+    for name, instead in (
+        *(("readout_rate", "constant_rate"), ("mu", "mu_grid"), ("n_readouts", "mu_grid")),
+    ):
+        refused(
+            lambda given={name: 1}: get_experiment(NAME).config("exact", given),
+            f"{name}.* {instead} ",
+        )
     seeds = get_experiment(NAME).seeds(10)
     assert seeds == [*range(10), *range(SELECTION_SEED, SELECTION_SEED + 5)]
-
-
-def test_the_number_of_readouts_follows_from_the_gains():
-    with pytest.raises(ParameterError, match="sets n_readouts itself: set mu_grid instead"):
-        get_experiment(NAME).config("exact", {"n_readouts": 3})
 
 
 def test_where_there_is_nothing_to_choose_by_the_first_gain_stands(registered):
@@ -229,7 +201,3 @@ def test_where_there_is_nothing_to_choose_by_the_first_gain_stands(registered):
     best = module.chosen(merged, "printed")
     assert best["mu"].values.tolist() == 1
     assert float(best.sel(stream="steady").max()) == pytest.approx(0.1)
-
-
-def test_claims_are_worded_as_they_are_printed(registered):
-    assert_printed(NAME, registered, grids=True)

@@ -22,15 +22,16 @@ from simulations.experiments.square_balance import (
     fixed_point,
     minimum_cut,
 )
+from tests.refusing import refused
 from tests.simulations.printed import assert_printed
-from tests.simulations.small import TINY, claim_named, planted, simulate
+from tests.simulations.small import TINY, planted, simulate
 
 NAME = "square-balance"
 SEED = 3
 AFTER = TINY[NAME]["label_after"]
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def run():
     return simulate(NAME, seed=SEED)
 
@@ -92,20 +93,25 @@ def test_circuit_and_laplacian_by_hand(run, when, after):
     assert_described(run, f"laplacian{when}", expected, points[silent])
     # Neither could stand for the other, nor one placement for the other.
     assert len({run["majority"].sel(approach=name).item() for name in APPROACHES}) == 5
+    assert run["label_covered"].to_numpy().tolist() == [True, True]
+    assert run["placement"].to_numpy().tolist() == ["first", "late"]
 
 
 def test_settings_reach_the_methods(run):
     _, labels, h, _ = solved(0)
-    silent = labels == 0
-    other = simulate(NAME, seed=SEED, svm_lambda=1e-2, svm_mu=3.0, inset=0.2)
-    assert other.attrs["inset"] == 0.2
-    assert run.attrs["inset"] == 0.1
-    assert not other["score"].equals(run["score"])
-    changed = simulate(NAME, seed=SEED, svm_lambda=1e-2, svm_mu=3.0)
-    assert changed["score"].sel(approach="circuit").equals(run["score"].sel(approach="circuit"))
-    expected = laplacian_scores(h, labels, 1e-2, 3.0)[silent]
+    changed = simulate(NAME, seed=SEED, svm_lambda=1e-2, svm_mu=3.0, mu=50.0, cut_grid=(7,))
+    expected = laplacian_scores(h, labels, 1e-2, 3.0)[labels == 0]
     found = changed["score"].sel(approach="laplacian").to_numpy()
     np.testing.assert_allclose(found, expected, atol=1e-5)
+    # The circuit's own gain is the first cut.
+    assert changed["cut_mu"].to_numpy().tolist() == [50, 7]
+    for mu, found in zip((50, 7), changed["cut_objective"].to_numpy(), strict=True):
+        assert found == pytest.approx([cut.objective for cut in minimum_cut(h, labels, mu)])
+    other = simulate(NAME, seed=SEED, inset=0.2)
+    assert (run.attrs["inset"], other.attrs["inset"]) == (0.1, 0.2)
+    assert not other["score"].equals(run["score"])
+    refused(lambda: get_experiment(NAME).config("exact", {"inset": 0.5}), "inset", ParameterError)
+    assert get_experiment(NAME).config("exact", {"inset": 0.49}).settings.inset == 0.49
 
 
 def objective(h, labels, mu, w, y):
@@ -128,11 +134,13 @@ def test_minimum_cut_by_hand(run):
     assert run["cut_mu"].to_numpy().tolist() == [10, 30, 100, 1000]
     assert run["cut"].to_numpy().tolist() == list(CUTS)
     assert run["cut_converged"].to_numpy().all()
-    for mu in (10, 30, 100, 1000):
+    for mu in (10, 1000):
         found = [iterated(h, labels, mu, start * h.mean(axis=0)) for start in (0, -1, 1)]
         lowest = min(found, key=lambda pair: pair[0])
-        for name, (value, w) in zip(CUTS, (found[0], lowest), strict=True):
+        cuts = minimum_cut(h, labels, mu)
+        for name, cut, (value, w) in zip(CUTS, cuts, (found[0], lowest), strict=True):
             one = run.sel(cut_mu=mu, cut=name)
+            assert int(one["cut_iterations"]) == cut.n_iterations
             # Near its minimum the objective is flat: weights within 1e-9 give it to 1e-12.
             assert float(one["cut_objective"]) == pytest.approx(value, rel=1e-9)
             share = described((h @ w)[silent], points[silent])[0]
@@ -143,14 +151,6 @@ def test_minimum_cut_by_hand(run):
                 assert_described(run, "minimum cut", scores, points[silent])
     # Everywhere one class has all.
     assert run["cut_majority"].sel(cut="lowest").min() > 0.99
-
-
-def test_the_circuits_own_gain_is_the_first_cut():
-    other = simulate(NAME, seed=SEED, mu=50.0, cut_grid=(7,))
-    assert other["cut_mu"].to_numpy().tolist() == [50, 7]
-    _, labels, h, _ = solved(0)
-    for mu, found in zip((50, 7), other["cut_objective"].to_numpy(), strict=True):
-        assert found == pytest.approx([cut.objective for cut in minimum_cut(h, labels, mu)])
 
 
 H = np.array([[1.0, 0.0], [0.0, 1.0], [0.6, 0.8], [0.8, 0.6]])
@@ -174,18 +174,20 @@ def test_alternation_by_hand_and_downhill():
 
 
 def test_alternation_stops_at_its_fixed_point():
-    # One tile, no label, mu s = 2: the readout doubles until it is clipped, and then w = mean h.
-    h, silence = np.full((5, 1), 0.5), np.zeros(5, dtype=int)
-    found = fixed_point(h, silence, 8.0, np.array([0.01]))
-    assert found.w.tolist() == [0.5]
+    # No label, mu s = 2: one tile doubles its weight until it is clipped, and then w = mean h; the
+    # other one answers nothing.
+    h, silence = np.array([[0.5, 0.0]] * 5), np.zeros(5, dtype=int)
+    found = fixed_point(h, silence, 8.0, np.array([0.01, 0.0]))
+    assert found.w.tolist() == [0.5, 0.0]
     # 0.01, 0.02, ... 0.32: then 8 w h = 1.28 is clipped; one more iteration changes nothing.
     assert (found.n_iterations, found.converged) == (7, True)
     assert found.objective == pytest.approx(1 / 2 - 8 * 0.25 + 8 / 2 * 0.25)
-    still = fixed_point(h, silence, 8.0, np.zeros(1))
-    assert (still.w.tolist(), still.n_iterations, still.converged) == ([0.0], 1, True)
-    # A tolerance is relative: a decay by half every time is a change of the size of w itself.
-    rough = fixed_point(h, silence, 2.0, np.array([0.01]), tolerance=1.0)
-    assert (rough.w.tolist(), rough.n_iterations) == ([0.005], 1)
+    still = fixed_point(h, silence, 8.0, np.zeros(2))
+    assert (still.w.tolist(), still.n_iterations, still.converged) == ([0.0, 0.0], 1, True)
+    # Cuts start from w = 0 and from y = 1 everywhere, which gives w = mean h, and stays.
+    silent, lowest = minimum_cut(h, silence, 8.0)
+    assert (silent.w.tolist(), silent.n_iterations) == ([0.0, 0.0], 1)
+    assert (np.abs(lowest.w).tolist(), lowest.n_iterations) == ([0.5, 0.0], 1)
 
 
 def test_alternation_ends_when_no_weight_moves_by_more_than_its_share_of_the_largest():
@@ -195,6 +197,16 @@ def test_alternation_ends_when_no_weight_moves_by_more_than_its_share_of_the_lar
     # It moves by 5e-4, 2.5e-4, 1.25e-4, 6.25e-5, 3.125e-5, which is less than 5e-5.
     assert (found.n_iterations, found.converged) == (5, True)
     np.testing.assert_allclose(found.w, [0.5, 1e-3 / 2**5])
+    # One tile, no label: every iteration makes w mu times as large.
+    h, silence, start = np.ones((4, 1)), np.zeros(4, dtype=int), np.array([0.01])
+    for change, converged in ((0.95e-9, True), (1.05e-9, False)):
+        assert fixed_point(h, silence, 1 / (1 + change), start, most=1).converged is converged
+    # A decay by half is a change of the size of w itself.
+    for tolerance, n_iterations in ((1.0, 1), (0.9, 5)):
+        halved = fixed_point(h, silence, 0.5, start, tolerance, most=5)
+        assert (halved.n_iterations, halved.converged) == (n_iterations, tolerance == 1)
+    endless = fixed_point(h, silence, 0.99, start)
+    assert (endless.n_iterations, endless.converged) == (20_000, False)
 
 
 @pytest.mark.filterwarnings("ignore::circuits.errors.LostLabelWarning")
@@ -227,48 +239,6 @@ def test_the_lowest_of_three_cuts():
         assert np.sign(minimum_cut(h, z, 20.0)[1].w).tolist() == [favoured] * 2
 
 
-def test_labels_that_no_tile_covers_are_said(run):
-    assert run["label_covered"].to_numpy().tolist() == [True, True]
-    assert run["placement"].to_numpy().tolist() == ["first", "late"]
-    # Tiles on the first points only: early labels recruit for themselves, late ones may miss.
-    few = simulate(NAME, seed=SEED, tiles="first", n_tiles=4, tile_radius=0.1)
-    assert few["label_covered"].to_numpy().tolist() == [True, False]
-
-
-def test_a_cut_has_converged_once_all_weights_stay():
-    """One tile doubles its weight until it is clipped; the other one answers nothing."""
-    h = np.array([[0.5, 0.0]] * 5)
-    found = fixed_point(h, np.zeros(5, dtype=int), 8.0, np.array([0.01, 0.0]))
-    assert found.w.tolist() == [0.5, 0.0]
-    assert (found.n_iterations, found.converged) == (7, True)
-
-
-def test_weights_stay_if_they_change_by_less_than_a_billionth_of_their_size():
-    """One tile, no label: every iteration makes w mu times as large."""
-    h, silence = np.ones((4, 1)), np.zeros(4, dtype=int)
-
-    def converged(change: float) -> bool:
-        return fixed_point(h, silence, 1 / (1 + change), np.array([0.01]), most=1).converged
-
-    assert converged(0.95e-9)
-    assert not converged(1.05e-9)
-    # What counts is the size of w, not one over it.
-    halved = fixed_point(h, silence, 0.5, np.array([0.01]), tolerance=0.9, most=5)
-    assert (halved.n_iterations, halved.converged) == (5, False)
-
-
-def test_a_cut_that_does_not_converge_ends_after_so_many_iterations():
-    found = fixed_point(np.ones((2, 1)), np.zeros(2, dtype=int), 0.99, np.array([0.01]))
-    assert (found.n_iterations, found.converged) == (20_000, False)
-
-
-def test_cuts_start_from_what_one_class_everywhere_would_leave():
-    """One tile without labels: y = 1 everywhere gives w = mean h, and stays."""
-    silent, lowest = minimum_cut(np.full((5, 1), 0.5), np.zeros(5, dtype=int), 8.0)
-    assert (silent.w.tolist(), silent.n_iterations) == ([0.0], 1)
-    assert (np.abs(lowest.w).tolist(), lowest.n_iterations) == ([0.5], 1)
-
-
 def test_points_that_score_zero_are_in_neither_class():
     scores = np.array([[0.5, 0.0, 0.0, -0.5, 2.0], [-1.0, -1.0, -1.0, 0.0, 1.0]])
     assert _majority(scores).tolist() == [0.4, 0.6]
@@ -278,31 +248,6 @@ def test_points_that_score_zero_are_in_neither_class():
     assert found["undecided"] == [0.4, 0.2]
     assert found["own_side"] == [0.2, 0.8]
     assert found["majority"] == [0.4, 0.6]
-
-
-def test_what_is_kept_of_cuts_is_that_of_every_gain_and_start(run):
-    points, labels, h, _ = solved(0)
-    silent = labels == 0
-    for name in ("majority", "objective", "iterations", "converged"):
-        assert run[f"cut_{name}"].dims == ("cut_mu", "cut")
-    for mu in (10, 1000):
-        for name, cut in zip(CUTS, minimum_cut(h, labels, mu), strict=True):
-            one = run.sel(cut_mu=mu, cut=name)
-            assert int(one["cut_iterations"]) == cut.n_iterations
-            assert float(one["cut_objective"]) == cut.objective
-            share = described((h @ cut.w)[silent], points[silent])[0]
-            assert float(one["cut_majority"]) == pytest.approx(share)
-    for name in ("majority", "undecided", "own_side"):
-        assert run[name].dims == ("approach",)
-    assert run["approach"].to_numpy().tolist() == list(APPROACHES)
-    assert run["label_covered"].dims == ("placement",)
-
-
-def test_labels_stay_in_their_corners():
-    experiment = get_experiment(NAME)
-    assert experiment.config("exact", {"inset": 0.49}).settings.inset == 0.49
-    with pytest.raises(ParameterError, match="inset"):
-        experiment.config("exact", {"inset": 0.5})
 
 
 def test_one_label_that_no_tile_covers_is_enough_to_say_so():
@@ -352,15 +297,12 @@ def registered():
 
 def made(values: Any, repeats: int = 200):
     """Such repeats, with the variables that ``values(seed, None)`` gives."""
-    merged, found = (
-        registered().isel(repeat=slice(repeats)),
-        [values(s, None) for s in range(repeats)],
-    )
-    rooms = {name: merged[name].transpose("repeat", ...) for name in found[0]}
+    merged = registered().isel(repeat=slice(repeats))
+    found = [values(seed, None) for seed in range(repeats)]
     return merged.assign(
         {
-            name: room.copy(data=np.array([one[name] for one in found]))
-            for name, room in rooms.items()
+            name: merged[name].transpose("repeat", ...).copy(data=[one[name] for one in found])
+            for name in found[0]
         }
     )
 
@@ -377,22 +319,20 @@ def with_majority(**changes: Any):
     return values
 
 
-RARE, MORE, FALLS, DIAGONAL, CUT = (
-    "rare", "fluctuates", "fall off", "diagonal", "minimum cut"
-)  # fmt: skip
-EVERY = (RARE, MORE, FALLS, DIAGONAL, CUT)
+RARE, MORE, FALLS, DIAGONAL, CUT = range(5)
+
+
+def claims(merged):
+    return get_experiment(NAME).claims(merged)
 
 
 def verdicts(merged) -> list[bool | None]:
-    return [claim_named(NAME, merged, words).holds for words in EVERY]
+    return [claim.holds for claim in claims(merged)]
 
 
-def test_every_claim_holds_on_data_made_so():
-    assert verdicts(made(fair)) == [True] * 5
-
-
-def test_no_claim_is_decided_on_fewer_repeats():
+def test_claims_hold_on_data_made_so_and_are_not_decided_on_fewer_repeats():
     assert get_experiment(NAME).repeats == 200
+    assert verdicts(made(fair)) == [True] * 5
     # Every run's cut is one class: a tenth of the repeats decides that, no fewer.
     assert verdicts(made(fair, 199)) == [None, None, None, None, True]
     assert verdicts(made(fair, 20)) == [None, None, None, None, True]
@@ -401,7 +341,7 @@ def test_no_claim_is_decided_on_fewer_repeats():
 
 
 @pytest.mark.parametrize(
-    ("changes", "words", "verdict"),
+    ("changes", "claim", "verdict"),
     [
         # In a fifth, a tenth and none of the runs one class has nearly all, by either method.
         ({"circuit": lambda s: 0.95 if s % 5 == 0 else 0.55}, RARE, False),
@@ -425,9 +365,8 @@ def test_no_claim_is_decided_on_fewer_repeats():
         ({"minimum cut": lambda s: 0.9}, CUT, None),
     ],
 )  # fmt: skip
-def test_claims_on_data_made_to_break_them(changes, words, verdict):
-    merged = made(with_majority(**changes))
-    assert claim_named(NAME, merged, words).holds is verdict
+def test_claims_on_data_made_to_break_them(changes, claim, verdict):
+    assert verdicts(made(with_majority(**changes)))[claim] is verdict
 
 
 @pytest.mark.parametrize(("level", "verdict"), [(0.9, True), (0.875, None), (0.85, False)])
@@ -438,7 +377,7 @@ def test_the_diagonal_needs_most_points_on_their_side(level, verdict):
         sides[1] = level + 0.02 * (-1) ** seed
         return fair(seed, run) | {"own_side": sides}
 
-    claim = claim_named(NAME, made(values), DIAGONAL)
+    claim = claims(made(values))[DIAGONAL]
     assert claim.holds is verdict
     assert claim.figure.startswith(f"{level:.3f} ± 0.001")
 
@@ -453,7 +392,7 @@ def test_exchanging_circuit_and_laplacian_breaks_claims():
 
 def test_what_claims_say():
     merged = made(fair)
-    rare, more, falls, diagonal, cut = (claim_named(NAME, merged, words) for words in EVERY)
+    rare, more, falls, diagonal, cut = claims(merged)
     circuit, laplacian = ([fair(s, None)["majority"][i] for s in range(200)] for i in (0, 1))
     assert "over 0.9 in 0.000 (circuit) and 0.000 (Laplacian) of 200 seeds" in rare.figure
     assert "own objective: 1.000, does not hold" in rare.control
@@ -474,7 +413,7 @@ def test_what_claims_say():
     # These are what the small run found on its own, in every planted repeat.
     for name, text in zip(CUTS, (cut.control, cut.figure), strict=True):
         for mu in (10, 30, 100, 1000):
-            share = float(simulate(NAME)["cut_majority"].sel(cut_mu=mu, cut=name)) > 0.9
+            share = float(merged["cut_majority"][0].sel(cut_mu=mu, cut=name)) > 0.9
             assert f"μ {mu}: {share:.3f}" in text
 
 
@@ -485,7 +424,7 @@ def test_a_share_of_nine_tenths_is_not_extreme_in_any_table():
         return found | {"cut_majority": np.full((4, 2), 0.9), "label_covered": covered}
 
     merged = made(values)
-    cut, rare = claim_named(NAME, merged, CUT), claim_named(NAME, merged, RARE)
+    rare, *_, cut = claims(merged)
     assert cut.holds is True
     assert cut.figure.count(": 0.000") == cut.control.count(": 0.000") == 4
     # One of 400 placements of labels.

@@ -1,4 +1,4 @@
-"""Tiles on two arcs: what is stored, by hand, and claims on results whose truth is planted."""
+"""Tiles on two arcs: the stored measures by hand, and claims on results whose truth is planted."""
 
 from __future__ import annotations
 
@@ -11,11 +11,13 @@ from simulations.datasets import spiral_arcs
 from simulations.experiments import get_experiment
 from simulations.experiments.tiling_arcs import Settings, described
 from tests.simulations.printed import assert_printed
-from tests.simulations.small import claim_named, planted, simulate
+from tests.simulations.small import planted, simulate
+
+NAME = "tiling-arcs"
 
 
 def test_fields_by_hand():
-    # Three tiles and one that is idle; the last point meets none.
+    # Three tiles and one that is idle; no tile responds to the last point.
     h = np.array([[1, 0, 0, 0], [1, 0, 0, 0], [0.6, 0.8, 0, 0], [0, 0.001, 1, 0], [0, 0, 0, 0]])
     classes = np.array([1, 1, 1, -1, -1])
     coverage, overlap, pure = described(h, classes)
@@ -24,11 +26,15 @@ def test_fields_by_hand():
     assert pure == 2 / 3  # the middle one has 0.001 of 0.801 on the other arc
     h[3, 1] = 0.0007  # of 0.8007: less than a thousandth
     assert described(h, classes)[2] == 1
+    # A share of exactly 0.999 is pure.
+    classes = np.array([1, -1])
+    assert described(np.array([[999.0], [1.0]]), classes)[2] == 1
+    assert described(np.array([[998.0], [2.0]]), classes)[2] == 0
 
 
 def test_what_is_stored_by_hand():
-    run = simulate("tiling-arcs", seed=3)
-    experiment = get_experiment("tiling-arcs")
+    run = simulate(NAME, seed=3)
+    experiment = get_experiment(NAME)
     rng = np.random.default_rng(3)
     for i in range(10):
         points, classes = spiral_arcs(300, 0.02, rng)
@@ -47,18 +53,24 @@ def test_what_is_stored_by_hand():
     # The engine is the exact solver here: its own stream is the first.
     for measure in ("coverage", "overlap", "pure"):
         assert float(run[measure]) == float(run[f"exact_{measure}"][0])
-    assert run["h_final"].shape == (300, 40)
     assert run["snapshot"].to_numpy().tolist() == [100, 200, 300]
     assert float(run["wide_pure"].max()) < 0.5 < 0.99 < float(run["exact_pure"].min())
-
-
-def test_purity_by_hand():
-    run = simulate("tiling-arcs")
+    assert run["exact_pure"].dims == run["wide_pure"].dims == ("stream",)
+    assert run.sizes["stream"] == 10
+    assert set(run.dims) <= {*DIMENSIONS, "stream"}
+    assert run["position"].dims == ("presentation",)
     h, classes = run["h_final"].to_numpy(), run["classes"].to_numpy()
-    for tile in range(h.shape[1]):
-        mass = [sum(h[t, tile] for t in range(len(h)) if classes[t] == label) for label in (-1, 1)]
+    assert h.shape == (300, 40)
+    for tile in range(40):
+        mass = [sum(h[t, tile] for t in range(300) if classes[t] == label) for label in (-1, 1)]
         expected = max(mass) / sum(mass) if sum(mass) else np.nan
         assert float(run["purity"][tile]) == pytest.approx(expected, rel=1e-12, nan_ok=True)
+
+
+def test_a_quick_run_has_two_streams_in_each_of_three_repeats():
+    experiment = get_experiment(NAME)
+    assert experiment.config("exact", {}, quick=True).settings == Settings(n_streams=2)
+    assert experiment.quick_repeats == 3
 
 
 def as_claimed(seed, run):
@@ -74,106 +86,65 @@ def as_claimed(seed, run):
     }
 
 
+def claims(values=as_claimed):
+    """The claims on coverage and on purity."""
+    return get_experiment(NAME).claims(planted(NAME, values))
+
+
 @pytest.mark.parametrize(
     ("variable", "value", "verdicts"),
     [
         ("exact_coverage", 0.999, (True, True)),
         ("exact_coverage", 0.98, (False, True)),
+        ("exact_coverage", [0.98, 1] * 5, (None, True)),
         ("exact_overlap", 1.9, (False, True)),
         ("exact_overlap", 2.1, (True, True)),
         ("exact_pure", 0.99, (True, False)),
     ],
 )
 def test_claims_follow_what_was_found(variable, value, verdicts):
-    merged = planted(
-        "tiling-arcs", lambda s, run: as_claimed(s, run) | {variable: np.full(10, value)}
-    )
-    covers = claim_named("tiling-arcs", merged, "cover")
-    shared = claim_named("tiling-arcs", merged, "shared")
+    changed = {variable: np.broadcast_to(value, 10)}
+    covers, shared = claims(lambda seed, run: as_claimed(seed, run) | changed)
     assert (covers.holds, shared.holds) == verdicts
-    assert "100 seeds" in covers.figure
-    assert "100 seeds" in shared.short
 
 
-def test_how_far_the_circuit_is_from_the_exact_solver_is_told():
-    def values(seed, run):
-        own = {"coverage": 0.999 - 0.25 * (seed == 4), "overlap": 2.5 + 0.01 * (seed % 3)}
-        return as_claimed(seed, run) | own | {"pure": 1.0 - 0.125 * (seed == 2)}
-
-    merged = planted("tiling-arcs", values)
-    for words in ("cover", "shared"):
-        found = claim_named("tiling-arcs", merged, words)
-        assert "(exact, 10 seeds) at most 0.2 from it" in found.figure  # 0.25, to one digit
-
-
-def test_some_shared_tiles_leave_it_open_and_the_control_is_told():
+def test_some_shared_tiles_leave_it_open():
     def values(seed, run):
         found = as_claimed(seed, run)
         found["exact_pure"][0] = 0.99 if seed < 3 else 1.0
         return found
 
-    found = claim_named("tiling-arcs", planted("tiling-arcs", values), "shared")
-    assert found.holds is None  # three of a hundred do not rule out one in twenty
-    assert "every tile pure in 0.970 of 100 seeds" in found.figure
-    assert found.control == (
-        "tiles 3 times as wide: every tile pure in 0.000 of seeds, 25.00% of tiles"
-    )
+    _, shared = claims(values)
+    assert shared.holds is None  # three of a hundred do not rule out one in twenty
+    assert "0.970 of 100 seeds" in shared.figure
+    assert "100 seeds" in shared.short
+    assert "pure in 0.000 of seeds, 25.00%" in shared.control
 
 
-# Borders, names and words
-
-
-def test_a_tile_with_just_the_share_that_is_asked_for_is_pure():
-    classes = np.array([1, -1])
-    assert described(np.array([[999.0], [1.0]]), classes)[2] == 1
-    assert described(np.array([[998.0], [2.0]]), classes)[2] == 0
-
-
-@pytest.fixture(scope="module")
-def found():
-    """A repeat of one stream."""
-    return simulate("tiling-arcs", n_points=210, n_streams=1)
-
-
-def test_what_is_stored_has_its_dimensions(found):
-    own = {
-        **dict.fromkeys(("classes", "position"), ("presentation",)),
-        **dict.fromkeys(("coverage", "overlap", "pure"), ()),
-        "h_final": ("presentation", "tile"),
-        "purity": ("tile",),
-    }
-    for name in ("exact", "wide"):
-        own |= {f"{name}_{measure}": ("stream",) for measure in ("coverage", "overlap", "pure")}
-    assert {name: found[name].dims for name in own} == own
-    # One stream is the repeat's own; and nothing counts what no run has.
-    assert found.sizes["stream"] == 1
-    assert set(found.dims) <= {*DIMENSIONS, "stream"}
-    assert found["snapshot"].to_numpy().tolist() == [100, 200]
-
-
-def test_a_quick_run_has_two_streams_in_each_of_three_repeats():
-    experiment = get_experiment("tiling-arcs")
-    quick = experiment.config("exact", {}, quick=True).settings
-    assert quick == Settings(n_streams=2)
-    assert experiment.quick_repeats == 3
-
-
-def test_the_circuit_is_compared_on_its_own_stream_and_engines_are_named():
+def test_the_circuit_is_compared_on_its_own_stream():
     def values(seed, run):
         own = as_claimed(seed, run)
         own["exact_coverage"][1:] = 0.5  # of other streams
         return own
 
-    merged = planted("tiling-arcs", values)
+    merged = planted(NAME, values)
     engines = ["exact"] * 4 + ["cpp_standalone"] * 6
     both = merged.assign_coords(run_engine=("repeat", engines))
-    covers = claim_named("tiling-arcs", both, "cover")
+    covers, _ = get_experiment(NAME).claims(both)
     # 0.999 once and 0.5 nine times; 2.5, 2.51 and 2.52 on 4, 3 and 3 of ten seeds.
     assert "0.550 ± 0.150 of points covered, 2.509 ± 0.008 tiles" in covers.figure
     assert "(cpp_standalone and exact, 10 seeds) at most 0 from it" in covers.figure
     assert covers.short == "2.509 ± 0.001 (s.e.) tiles a point, 100 seeds"
-    assert "above 0.5 starts one" in covers.control
+
+    def apart(seed, run):
+        return as_claimed(seed, run) | {
+            "coverage": 0.999 - 0.25 * (seed == 4),
+            "pure": 1.0 - 0.125 * (seed == 2),
+        }
+
+    for claim in claims(apart):
+        assert "at most 0.2 from it" in claim.figure  # 0.25, to one digit
 
 
 def test_the_documentation_has_these_words():
-    assert_printed("tiling-arcs", planted("tiling-arcs", as_claimed, 2), figures=False)
+    assert_printed(NAME, planted(NAME, as_claimed, 2), figures=False)

@@ -6,6 +6,8 @@ import argparse
 import json
 import sys
 import tempfile
+import time
+from dataclasses import asdict
 from pathlib import Path
 
 from circuits import files
@@ -22,29 +24,26 @@ def main() -> None:
     arguments = parser.parse_args()
     if unknown := set(arguments.names) - set(TRIALS):
         parser.error(f"there is no trial {', '.join(sorted(unknown))}: use {', '.join(TRIALS)}")
-    path = arguments.out / "soak.json"
-    rows = _earlier(path) if arguments.names else {}
+    path, rows = arguments.out / "soak.json", {}
+    if arguments.names and path.exists():  # keep the rows of other trials
+        earlier = json.loads(path.read_text(encoding="utf-8"))
+        rows = {name: Row(**row) for name, row in earlier.items()}
     for name in arguments.names or TRIALS:
         trial = TRIALS[name]
         count = max(1, round(arguments.share * trial.count))
         print(f"{name} ({count}) ...", end=" ", file=sys.stderr, flush=True)
         with tempfile.TemporaryDirectory(prefix="manifold-circuit-soak-") as folder:
+            started = time.monotonic()
             row = trial.make(count, Path(folder))
+            row.seconds = time.monotonic() - started
         print(f"{row.seconds:.0f} s, lost {row.lost}, silent {row.silent}", file=sys.stderr)
         print("\n".join(row.details), end="\n" if row.details else "", file=sys.stderr)
         rows[name] = row
-        files.write(path, json.dumps({key: row.as_dict() for key, row in rows.items()}, indent=1))
+        files.write(path, json.dumps({key: asdict(row) for key, row in rows.items()}, indent=1))
     ordered = [rows[name] for name in TRIALS if name in rows]
     print(table(ordered))
     files.write(arguments.out / "soak.md", table(ordered))
     sys.exit(any(row.lost or row.silent for row in ordered))
-
-
-def _earlier(path: Path) -> dict[str, Row]:
-    """Rows of trials that were made before."""
-    if not path.exists():
-        return {}
-    return {key: Row(**row) for key, row in json.loads(path.read_text(encoding="utf-8")).items()}
 
 
 if __name__ == "__main__":

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 import shutil
 import stat
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 from tests.circuits.damages import DAMAGES
-from tests.soak import processes
+from tests.soak.processes import environment
 from tests.soak.row import Row, contents
 
 ONE = """
@@ -34,14 +32,9 @@ print(json.dumps([made, far]))
 
 
 def _start(cache: Path) -> subprocess.Popen[str]:
-    environment = {
-        **os.environ,
-        "PYTHONPATH": str(processes.ROOT),
-        "MANIFOLD_CIRCUIT_CACHE": str(cache),
-    }
     return subprocess.Popen(
         [sys.executable, "-c", ONE],
-        env=environment,
+        env=environment(MANIFOLD_CIRCUIT_CACHE=str(cache)),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -65,7 +58,6 @@ def damaged_cache(count: int, folder: Path) -> Row:
     What else is in the folder must stay.
     """
     row = Row("forms of damaged build cache")
-    started = time.monotonic()
     whole = folder / "whole"
     assert _answer(_start(whole), "first", row) is True
     names = list(DAMAGES)
@@ -84,7 +76,6 @@ def damaged_cache(count: int, folder: Path) -> Row:
         if _answer(_start(cache), f"{name}, again", row):
             row.lose(f"{name}: compiled twice")
         _remove(cache)
-    row.seconds = time.monotonic() - started
     return row
 
 
@@ -99,7 +90,6 @@ def _remove(folder: Path) -> None:
 def cold_crowd(count: int, folder: Path) -> Row:
     """So many processes at once want a circuit that nobody has compiled: one of them does."""
     row = Row("processes at once on a cold cache", tried=count)
-    started = time.monotonic()
     crowd = [_start(folder / "cache") for _ in range(count)]
     made = [_answer(process, f"process {i}", row) for i, process in enumerate(crowd)]
     if made.count(True) != 1:
@@ -108,5 +98,4 @@ def cold_crowd(count: int, folder: Path) -> Row:
         row.lose("there is not one build")
     if left := list((folder / "cache").glob("*.new-*")):
         row.lose(f"{len(left)} builds in the making are left")
-    row.seconds = time.monotonic() - started
     return row

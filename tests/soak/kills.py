@@ -1,4 +1,4 @@
-"""Commands that are killed again and again, and go on."""
+"""Commands that are killed again and again, and resumed."""
 
 from __future__ import annotations
 
@@ -14,32 +14,32 @@ from tests.soak.row import Row
 
 SIGNALS = (signal.SIGKILL, signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
 
-RUN = (
-    *("run", "two-moons", "--engine", "cpp_standalone", "--repeats", 8, "--jobs", 2),
-    *("--set", "n_points=600", "--set", "label_after=100"),
-)
-REPRODUCE = ("reproduce", "--engine", "exact", "--quick")
+RUN = ("run", "two-moons", "--engine", "cpp_standalone", "--set", "label_after=100", "--jobs", 2)
+REPRODUCE = ("reproduce", "--engine", "exact", "--quick", "--jobs")
 
 COMMANDS: dict[str, tuple[str, tuple[object, ...]]] = {
-    "run": ("simulations", RUN),
-    "reproduce": ("simulations", (*REPRODUCE, "--jobs", 2)),
-    "tiny reproduce": ("tests.soak.tiny", (*REPRODUCE, "--jobs", 1)),
+    "run": ("simulations", (*RUN, "--set", "n_points=600", "--repeats", 8)),
+    "reproduce": ("simulations", (*REPRODUCE, 2)),
+    "tiny run": (
+        "simulations",
+        (*RUN, "--set", "n_points=200", "--set", "n_streams=1", "--repeats", 2),
+    ),
+    "tiny reproduce": ("tests.soak.tiny", (*REPRODUCE, 1)),
 }
-"""Each with the module that it is a command of."""
+"""Each with its module; a single kill is of the tiny ones."""
 
 
 def kill_and_resume(name: str, count: int, folder: Path, seed: int = 0) -> Row:
     """Kill a command ``count`` times at random moments; resumed, it must end where it would have.
 
-    Nothing may run on, and nothing half-written may stay.
+    No process may run on, and no half-written file may stay.
     """
     row = Row(f"`{name}` killed (SIGKILL, SIGTERM, SIGINT) and resumed")
-    (module, command), rng = COMMANDS[name], random.Random(seed)
-    trial = 0
-    started = time.monotonic()
+    module, command = COMMANDS[name if count > 1 else f"tiny {name}"]
+    rng, trial, started = random.Random(seed), 0, time.monotonic()
     expected = folder / "whole"
-    done = processes.run(*command, "--out", expected, cwd=folder, module=module)
-    assert done.returncode == 0, done.stderr
+    code, words = processes.run(*command, "--out", expected, cwd=folder, module=module)
+    assert code == 0, words
     duration = time.monotonic() - started
     while row.tried < count:
         out = folder / f"trial-{trial}"
@@ -49,11 +49,10 @@ def kill_and_resume(name: str, count: int, folder: Path, seed: int = 0) -> Row:
             seconds = rng.uniform(0.2, duration)
             process, mark = processes.start(*command, "--out", out, cwd=folder, module=module)
             finished = not _kill(process, mark, seconds, rng.choice(SIGNALS), row)
-        done = processes.run(*command, "--out", out, cwd=folder, module=module)
-        if done.returncode != 0:
-            row.lose(f"resuming failed: {done.stderr[-300:]}")
+        code, words = processes.run(*command, "--out", out, cwd=folder, module=module)
+        if code != 0:
+            row.lose(f"resuming failed: {words[-300:]}")
         _check(expected, out, row)
-    row.seconds = time.monotonic() - started
     return row
 
 

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import io
-import os
 import random
 import subprocess
 import sys
-import time
+from collections.abc import Iterator
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
 import numpy as np
 import xarray as xr
 
-from circuits import results
+from circuits import CircuitParameters, ReferenceCircuit, results
+from circuits.state import Task
 from simulations import sweep
+from simulations.datasets import MOONS_LIFT, two_moons
 from simulations.experiments import get_experiment
 from tests.soak import processes
 from tests.soak.row import Row
@@ -24,14 +25,12 @@ from tests.soak.row import Row
 def large_sweep(count: int, folder: Path) -> Row:
     """So many runs of two moons in one sweep; some of them against runs by themselves."""
     row = Row("runs of two moons in one sweep, two processes", tried=count)
-    started = time.monotonic()
     config = get_experiment("two-moons").config("exact", {"n_points": 300, "label_after": 60})
-    seeds = list(range(count))
+    seeds, jobs = list(range(count)), 2 if count > 2 else 1
     words = io.StringIO()
     with redirect_stderr(words), redirect_stdout(words):
-        merged, _ = sweep.run_experiment(config, seeds, folder, jobs=2)
-        row.seconds = time.monotonic() - started
-        again, _ = sweep.run_experiment(config, seeds, folder, jobs=2)
+        merged, _ = sweep.run_experiment(config, seeds, folder, jobs)
+        again, _ = sweep.run_experiment(config, seeds, folder, jobs)
     if f"{count} of {count} runs were finished before" not in words.getvalue():
         row.lose("finished runs were not found again")
     for seed in set(seeds) - set(merged["seed"].values.tolist()):
@@ -43,42 +42,42 @@ def large_sweep(count: int, folder: Path) -> Row:
     return row
 
 
+STREAM = {"n_tiles": 40, "tile_radius": 0.4, "tiles": "first"}
 LONG = """
-import resource, sys, time
+import resource, sys
 import numpy as np
 from circuits import CircuitParameters, ManifoldCircuit
-from simulations.datasets import MOONS_LIFT, two_moons
+from simulations.datasets import MOONS_LIFT
+from tests.soak.load import STREAM, pieces
 
-count, out = int(sys.argv[1]), sys.argv[2]
-parameters = CircuitParameters(n_tiles=40, tile_radius=0.4, tiles="first")
-circuit = ManifoldCircuit(parameters, MOONS_LIFT, "cpp_standalone")
+circuit = ManifoldCircuit(CircuitParameters(**STREAM), MOONS_LIFT, "cpp_standalone")
+peaks = []
+for piece in circuit.run_stream(pieces(int(sys.argv[1]))):
+    peaks.append(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+state = circuit.state
+np.savez(sys.argv[2], W=state.W, b=state.b, w=state.w, peaks=peaks, learned=state.learned)
+"""
 
-def pieces():
+
+def pieces(count: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Points and labels of two moons, at most 10,000 at a time."""
     for start in range(0, count, 10_000):
         rng = np.random.default_rng(start)
         points, classes = two_moons(min(10_000, count - start), 0.05, rng)
-        labels = np.where(rng.random(len(points)) < 0.01, classes, 0)
-        yield points, labels
-
-peaks = []
-for piece in circuit.run_stream(pieces()):
-    peaks.append(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
-state = circuit.state
-np.savez(out, W=state.W, b=state.b, w=state.w, peaks=peaks, learned=state.learned)
-"""
+        yield points, np.where(rng.random(len(points)) < 0.01, classes, 0)
 
 
 def long_stream(count: int, folder: Path) -> Row:
     """One stream of so many presentations through the compiled circuit, in pieces of 10,000.
 
-    Its weights at the end against a kernel that has nothing in common with it but the equations.
+    Its weights at the end against a kernel that shares only the equations with it.
     """
     row = Row("presentations in one stream", tried=count)
-    started = time.monotonic()
     out = folder / "stream.npz"
     command = [sys.executable, "-W", "ignore", "-c", LONG, str(count), str(out)]
-    environment = {**os.environ, "PYTHONPATH": str(processes.ROOT)}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        command, env=processes.environment(), capture_output=True, text=True, check=False
+    )
     if done.returncode != 0:
         row.lose(done.stderr[-300:])
         return row
@@ -93,25 +92,15 @@ def long_stream(count: int, folder: Path) -> Row:
     row.note = f"peak memory {peaks[-1]:.0f} MiB, after the first 10,000 {peaks[0]:.0f} MiB"
     if peaks[-1] > peaks[0] + 50:
         row.lose(f"memory grew from {peaks[0]:.0f} to {peaks[-1]:.0f} MiB")
-    row.seconds = time.monotonic() - started
     return row
 
 
 def _by_the_kernel(count: int) -> dict[str, np.ndarray]:
-    from circuits import CircuitParameters, ReferenceCircuit
-    from circuits.state import Task
     from simulations import fused
-    from simulations.datasets import MOONS_LIFT, two_moons
 
-    parameters = CircuitParameters(n_tiles=40, tile_radius=0.4, tiles="first")
-    circuit = ReferenceCircuit(parameters, MOONS_LIFT)
-    all_x, all_z = [], []
-    for start in range(0, count, 10_000):
-        rng = np.random.default_rng(start)
-        points, classes = two_moons(min(10_000, count - start), 0.05, rng)
-        all_z.append(np.where(rng.random(len(points)) < 0.01, classes, 0)[:, None].astype(float))
-        all_x.append(MOONS_LIFT(points))
-    x, z = np.concatenate(all_x), np.concatenate(all_z)
+    circuit = ReferenceCircuit(CircuitParameters(**STREAM), MOONS_LIFT)
+    points, labels = map(np.concatenate, zip(*pieces(count), strict=True))
+    x, z = MOONS_LIFT(points), labels[:, None].astype(float)
     state = circuit.seeded(x[:10_000])
     fused.advance(circuit, state, Task(x, z, True, (), False, lambda done: None))
     return {"W": state.W, "b": state.b, "w": state.w}
@@ -121,7 +110,6 @@ def other_workers(count: int, folder: Path) -> Row:
     """The same seeds with one process, with two, and on a Dask cluster of 2 x 2 threads whose
     build cache is cold."""
     row = Row("runs with `--jobs 1`, `--jobs 2`, Dask (2 workers of 2 threads, cold cache)")
-    started = time.monotonic()
     changes = {"n_points": 400, "label_after": 100}
     config = get_experiment("two-moons").config("cpp_standalone", changes)
     seeds = list(range(count))
@@ -138,5 +126,4 @@ def other_workers(count: int, folder: Path) -> Row:
     for name, merged in found.items():
         row.tried += merged.sizes["repeat"]
         row.compare(merged, found["1 jobs"], name)
-    row.seconds = time.monotonic() - started
     return row

@@ -1,4 +1,4 @@
-"""Commands in processes of their own, and whatever they leave running."""
+"""Commands in processes of their own, and the processes they leave running."""
 
 from __future__ import annotations
 
@@ -14,17 +14,21 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 MARK = "MANIFOLD_CIRCUIT_SOAK"
-"""A variable by which all processes that a command starts are known."""
+"""An environment variable that identifies all processes a command starts."""
+
+
+def environment(**more: str) -> dict[str, str]:
+    """The environment of a process that can import the packages."""
+    return {**os.environ, "PYTHONPATH": str(ROOT), **more}
 
 
 def start(*arguments: object, cwd: Path, module: str) -> tuple[subprocess.Popen[str], str]:
-    """A command of a module, and the mark of all that it starts."""
+    """Start a command of a module; also returns the mark of all its processes."""
     mark = secrets.token_hex(8)
-    command = [sys.executable, "-m", module, *map(str, arguments)]
     process = subprocess.Popen(
-        command,
+        [sys.executable, "-m", module, *map(str, arguments)],
         cwd=cwd,
-        env={**os.environ, "PYTHONPATH": str(ROOT), MARK: mark},
+        env=environment(**{MARK: mark}),
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,
@@ -32,17 +36,11 @@ def start(*arguments: object, cwd: Path, module: str) -> tuple[subprocess.Popen[
     return process, mark
 
 
-def run(*arguments: object, cwd: Path, module: str) -> subprocess.CompletedProcess[str]:
-    """A command of a module to its end."""
-    command = [sys.executable, "-m", module, *map(str, arguments)]
-    return subprocess.run(
-        command,
-        cwd=cwd,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+def run(*arguments: object, cwd: Path, module: str) -> tuple[int, str]:
+    """Run a command of a module to its end: exit code and stderr."""
+    process, _ = start(*arguments, cwd=cwd, module=module)
+    _, words = process.communicate()
+    return process.returncode, words
 
 
 def running(mark: str) -> list[int]:
@@ -68,17 +66,15 @@ def left_after(mark: str, seconds: float) -> list[int]:
 
 @contextmanager
 def cluster(
-    workers: int = 2, threads: int = 1, **environment: str
+    workers: int = 2, threads: int = 1, **variables: str
 ) -> Iterator[tuple[str, list[subprocess.Popen[str]]]]:
     """A Dask scheduler and workers on loopback: its address and the workers."""
-    quiet = {"PYTHONWARNINGS": "ignore", "PYTHONPATH": str(ROOT)}
 
     def launch(tool: str, *arguments: str) -> subprocess.Popen[str]:
         command = [sys.executable, "-m", f"distributed.cli.{tool}", *arguments]
-        command += ["--host", "127.0.0.1", "--no-dashboard"]
         return subprocess.Popen(
-            command,
-            env={**os.environ, **quiet, **environment},
+            [*command, "--host", "127.0.0.1", "--no-dashboard"],
+            env=environment(PYTHONWARNINGS="ignore", **variables),
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE if tool == "dask_scheduler" else subprocess.DEVNULL,
             text=True,

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -45,10 +44,6 @@ class Row:
             self.lose(f"{what}: other variables")
             return
         self.disagreement = max(self.disagreement, difference(found, expected))
-
-    def as_dict(self) -> dict[str, Any]:
-        """Plain values."""
-        return asdict(self)
 
 
 def difference(one: xr.Dataset, other: xr.Dataset) -> float:

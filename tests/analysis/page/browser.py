@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -39,6 +40,9 @@ FLAGS = (
 LAUNCH = "import os, sys; a = sys.argv; os.dup2(int(a[1]), 3); os.dup2(int(a[2]), 4); "
 LAUNCH += "os.execv(a[3], a[3:])"
 TIMEOUT = 60.0
+CODES = {"Tab": 9, "Enter": 13, "Escape": 27, " ": 32, "PageUp": 33, "PageDown": 34, "End": 35}
+CODES |= {"Home": 36, "ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39, "ArrowDown": 40, "+": 187}
+"""Windows key codes; those of letters are their capitals."""
 
 
 def find_browser() -> str:
@@ -184,39 +188,68 @@ class Page:
                 raise TimeoutError(f"{expression} did not come true in {TIMEOUT:g} s")
             time.sleep(0.05)
 
-    def click(self, selector: str, at: tuple[float, float] | None = None) -> None:
-        """Click into the middle of an element, or at a place within it."""
+    def attribute(self, selector: str, name: str) -> str:
+        """An attribute of an element."""
+        element = f"document.querySelector({json.dumps(selector)})"
+        return self.evaluate(f"{element}.getAttribute({json.dumps(name)})")
+
+    def focus(self, selector: str) -> None:
+        """Give the keyboard to an element."""
+        self.evaluate(f"document.querySelector({json.dumps(selector)}).focus()")
+
+    def enter(self, selector: str, value: object, event: str = "change") -> None:
+        """Set the value of a control as a visitor does."""
+        self.evaluate(
+            f"(() => {{ const e = document.querySelector({json.dumps(selector)});"
+            f" e.value = {json.dumps(value)};"
+            f" e.dispatchEvent(new Event('{event}', {{bubbles: true}})); }})()"
+        )
+
+    def box(self, selector: str, center: bool = False) -> list[float]:
+        """Left, top, width and height of an element, scrolled to the center if so wanted."""
         # Until the frame after it has scrolled, what is clicked may be what was there before.
-        box = self.evaluate(
-            f"(async () => {{ const e = document.querySelector({json.dumps(selector)});"
+        scroll = (
             "e.scrollIntoView({block: 'center', behavior: 'instant'});"
             "for (let n = 0; n < 2; n++) await new Promise((done) => requestAnimationFrame(done));"
+        )
+        return self.evaluate(
+            f"(async () => {{ const e = document.querySelector({json.dumps(selector)});"
+            f"{scroll if center else ''}"
             "const b = e.getBoundingClientRect(); return [b.left, b.top, b.width, b.height]; })()"
         )
-        x, y = at or (box[2] / 2, box[3] / 2)
-        for kind in ("mousePressed", "mouseReleased"):
-            self.send(
-                "Input.dispatchMouseEvent",
-                type=kind,
-                x=box[0] + x,
-                y=box[1] + y,
-                button="left",
-                clickCount=1,
-            )
 
-    def press(self, key: str, code: int) -> None:
-        """Press a key, given by its name and its Windows key code."""
+    def mouse(self, kind: str, x: float, y: float) -> None:
+        """Press, release or move the left button of the mouse somewhere on the screen."""
+        event = {"type": f"mouse{kind}", "button": "left", "buttons": 1, "clickCount": 1}
+        self.send("Input.dispatchMouseEvent", **event, x=x, y=y)
+
+    def touch(self, kind: str, places: Iterable[tuple[float, float]]) -> None:
+        """Fingers at places on the screen, as they come, move or go."""
+        points = [{"x": x, "y": y, "id": finger} for finger, (x, y) in enumerate(places)]
+        self.send("Input.dispatchTouchEvent", type=f"touch{kind}", touchPoints=points)
+
+    def click(self, selector: str, at: tuple[float, float] | None = None) -> None:
+        """Click into the middle of an element, or at a place within it."""
+        left, top, width, height = self.box(selector, center=True)
+        x, y = at or (width / 2, height / 2)
+        for kind in ("Pressed", "Released"):
+            self.mouse(kind, left + x, top + y)
+
+    def press(self, key: str, times: int = 1, modifiers: int = 0) -> None:
+        """Press a key, and hold it down until it has been typed so many times."""
         typed = "\r" if key == "Enter" else key
-        extra = {"text": typed} if len(typed) == 1 else {}
-        for kind in ("keyDown", "keyUp"):
+        event = {
+            "key": key,
+            "code": {" ": "Space"}.get(key, key),
+            "windowsVirtualKeyCode": CODES.get(key) or ord(key.upper()),
+            "modifiers": modifiers,
+        }
+        text = {"text": typed} if len(typed) == 1 else {}
+        for turn in range(times):
             self.send(
-                "Input.dispatchKeyEvent",
-                type=kind,
-                key=key,
-                code={" ": "Space"}.get(key, key),
-                windowsVirtualKeyCode=code,
-                **(extra if kind == "keyDown" else {}),
+                "Input.dispatchKeyEvent", type="keyDown", autoRepeat=turn > 0, **event, **text
             )
+        self.send("Input.dispatchKeyEvent", type="keyUp", **event)
 
     def resize(self, width: int, height: int) -> None:
         """Make the screen so many CSS pixels large."""

@@ -29,7 +29,7 @@ def take() -> None:
         page.evaluate(
             f"(() => {{ for (let t = 1; t < {PRESENTATIONS}; t++) playground.session.next(); }})()"
         )
-        page.press("ArrowRight", 39)
+        page.press("ArrowRight")
         page.screenshot(picture)
     finally:
         browser.close()

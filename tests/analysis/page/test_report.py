@@ -13,10 +13,10 @@ from PIL import Image
 
 from analysis.page import write_report
 from circuits import results
-from circuits.errors import CircuitError
 from circuits.files import FileError
 from tests.analysis.page.browser import REQUIRE, find_browser
 from tests.analysis.page.conftest import HOSTILE
+from tests.refusing import refused
 
 
 def test_no_script_error_and_no_request_leaves_the_page(page, folder):
@@ -47,8 +47,16 @@ def overflow(page):
     )
 
 
-def test_nothing_overflows_sideways(browser, folder):
-    page = browser.open(folder / "report.html", width=360, height=740)
+def brightness(page):
+    """Red, green and blue of the background together."""
+    background = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    return sum(map(int, re.findall(r"\d+", background)))
+
+
+def test_small_and_dark_screens(browser, folder, page):
+    assert brightness(page) > 600
+    page = browser.open(folder / "report.html", width=360, height=740, dark=True)
+    assert brightness(page) < 120
     page.evaluate("document.querySelectorAll('details').forEach((d) => { d.open = true; })")
     for width in (360, 600, 768, 1280):
         page.resize(width, 740)
@@ -57,17 +65,6 @@ def test_nothing_overflows_sideways(browser, folder):
     page.evaluate("document.querySelector('#claims p').textContent = 'x'.repeat(999)")
     assert overflow(page) != [0]  # it would be noticed
     page.close()
-
-
-def test_dark_screens_get_a_dark_page(browser, folder):
-    colours = []
-    for dark in (False, True):
-        page = browser.open(folder / "report.html", dark=dark)
-        colours.append(page.evaluate("getComputedStyle(document.body).backgroundColor"))
-        page.close()
-    light, dark = (sum(map(int, re.findall(r"\d+", colour))) for colour in colours)
-    assert light > 600
-    assert dark < 120
 
 
 def test_hostile_text_is_shown_and_not_run(page):
@@ -90,25 +87,20 @@ def test_hostile_text_is_shown_and_not_run(page):
 
 def test_sections_hold_what_the_folder_holds(page, run):
     claims = page.text("#claims")
-    expected = "Of 3 claims, 1 holds, 1 does not hold, 1 is not decided."
-    assert expected in claims
-    assert "✓ holds" in claims
-    assert "✗ does not hold" in claims
+    assert "Of 3 claims, 1 holds, 1 does not hold, 1 is not decided." in claims
     assert "0.1235" in claims
     images = page.evaluate(
         "[...document.querySelectorAll('#figures img')].map((i) => [i.alt, i.naturalWidth])"
     )
     assert [alt for alt, _ in images] == ["Two moons", "plain"]
     assert all(width > 0 for _, width in images)
-    assert "Plasticity" in page.text("#model")
     code = page.evaluate("[...document.querySelectorAll('#model code')].map((c) => c.textContent)")
     assert "excitatory" in code
     provenance = page.text("#provenance")
     assert run.attrs["code"] in provenance
     assert "0 to 2, 10" in provenance
     assert f"numpy {np.__version__}" in provenance
-    assert "tau_h" in provenance
-    assert "broken.nc is not a result of manifold-circuit" in provenance
+    assert "broken.nc" in provenance
     times = page.evaluate(
         "[...document.querySelectorAll('#times tbody tr')].map((r) => [...r.children].map((c) =>"
         " c.textContent))"
@@ -118,37 +110,26 @@ def test_sections_hold_what_the_folder_holds(page, run):
 
 
 def test_page_of_a_bare_result(open_page, run, tmp_path):
-    """No claims, no figures, no snapshots, nothing about the circuit."""
+    """No claims, no snapshots, nothing about the circuit; figures in the paper's order."""
     results.save(run[["y"]].drop_attrs(), tmp_path / "mine.nc")
     page = open_page(tmp_path)
-    assert page.complaints == []
-    assert "snapshot_every=1" in page.text("#explorer")
-    assert "no claims" in page.text("#claims")
     assert "no figures" in page.text("#figures")
-    assert "says which circuit" in page.text("#model")
-    assert "mine" in page.text("#times")
-    assert page.text("h1") == "Mine"
-
-
-# Figures
-
-
-def test_figures_stand_in_the_papers_order(open_page, run, tmp_path):
-    results.save(run[["y"]], tmp_path / "mine.nc")
     (tmp_path / "figures").mkdir()
-    names = ["zoo", "diffusion", "fig4", "a10", "fig1", "a9", "fig3", "fig2"]
-    for name in names:
+    for name in ("zoo", "diffusion", "fig4", "a10", "fig1", "a9", "fig3", "fig2"):
         Image.new("RGB", (4, 3)).save(tmp_path / "figures" / f"{name}.png")
     (tmp_path / "figures" / "b.png").write_bytes(b"no image")
     page = open_page(tmp_path)
     shown = page.evaluate(
         "[...document.querySelectorAll('#figures > figure strong, #figures > p')]"
-        ".map((e) => e.textContent)"
+        ".map((e) => e.textContent.split(' ')[0])"
     )
-    assert shown == [
-        *("fig1", "fig2", "fig3", "fig4", "diffusion"),
-        *("a9", "a10", "b.png is not a readable image.", "zoo"),
-    ]
+    expected = ["fig1", "fig2", "fig3", "fig4", "diffusion", "a9", "a10", "b.png", "zoo"]
+    assert shown == expected
+    assert page.complaints == []
+    assert "snapshot_every=1" in page.text("#explorer")
+    assert "no claims" in page.text("#claims")
+    assert "mine" in page.text("#times")
+    assert page.text("h1") == "Mine"
 
 
 FOCUS = (
@@ -173,18 +154,18 @@ def test_figures_enlarge_by_mouse_and_keyboard(page):
     # At full size, whatever the width of the page: one pixel of the file is one of the screen.
     assert page.evaluate(f"{image}.clientWidth === {image}.naturalWidth")
     assert page.evaluate(f"{image}.alt") == "Two moons"
-    page.press("Escape", 27)
+    page.press("Escape")
     expect(page, False, "fig2")
-    for key, code in (("Enter", 13), (" ", 32)):
-        page.press(key, code)
+    for key in ("Enter", " "):
+        page.press(key)
         expect(page, True, "enlarged-room")
         page.click("#enlarged img")
         expect(page, False, "fig2")
-    page.press("Enter", 13)
+    page.press("Enter")
     expect(page, True, "enlarged-room")
     reached = set()
     for _ in range(4):
-        page.press("Tab", 9)
+        page.press("Tab")
         reached.add(page.evaluate(FOCUS))
     assert "shrink" in reached
     assert reached <= {"shrink", "enlarged-room", None}  # nothing behind the dialog
@@ -212,8 +193,7 @@ def test_file_is_whole_or_not_there(folder, tmp_path, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("pathlib.Path.replace", fail)
-    with pytest.raises(FileError, match=r"cannot write .*page\.html: No space left on device"):
-        write_report(bare, out)
+    refused(lambda: write_report(bare, out), r"page\.html.* No space left", FileError)
     assert out.read_text() == "<!doctype html>old"
     assert list(out.parent.iterdir()) == [out]
 
@@ -230,26 +210,16 @@ def test_file_names_nothing_outside_itself(folder):
     assert str(folder.parent) not in text
 
 
-@pytest.mark.parametrize(
-    ("claims", "reason"),
-    [("{", "cannot be read as JSON"), ("{}", "must hold a list"), ("[1]", "must hold a list")],
-)
-def test_claims_that_are_none_are_named(run, tmp_path, claims, reason):
-    results.save(run[["y"]], tmp_path / "mine.nc")
-    (tmp_path / "claims.json").write_text(claims)
-    with pytest.raises(FileError, match=reason):
-        write_report(tmp_path)
-
-
-def test_folder_without_results_is_refused(tmp_path):
-    with pytest.raises(CircuitError, match="there is no folder"):
-        write_report(tmp_path / "nowhere")
-    with pytest.raises(CircuitError, match="there is no result"):
-        write_report(tmp_path)
+def test_folders_that_cannot_be_reported_are_refused(run, tmp_path):
+    refused(lambda: write_report(tmp_path / "nowhere"), "nowhere")
+    refused(lambda: write_report(tmp_path), re.escape(str(tmp_path)))
     (tmp_path / "broken.nc").write_bytes(b"")
-    with pytest.raises(CircuitError, match=r"there is no result .*broken\.nc could not be read"):
-        write_report(tmp_path)
+    refused(lambda: write_report(tmp_path), r"broken\.nc", FileError)
     assert [file.name for file in tmp_path.iterdir()] == ["broken.nc"]
+    results.save(run[["y"]], tmp_path / "mine.nc")
+    for claims in ("{", "{}", "[1]"):
+        (tmp_path / "claims.json").write_text(claims)
+        refused(lambda: write_report(tmp_path), r"claims\.json", FileError)
 
 
 def test_missing_browser_is_said(monkeypatch, tmp_path):

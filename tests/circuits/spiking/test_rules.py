@@ -28,9 +28,9 @@ def test_the_mean_of_a_trace_is_the_firing_rate_over_the_rate_of_one():
     assert total / 20 == pytest.approx(50 / rate, rel=2e-3)
 
 
-@pytest.mark.parametrize("slope", [1.0, 2.0, 4.0])
-@pytest.mark.parametrize("strength", [1.5, 2.5])
-@pytest.mark.parametrize("cells", [1, 8])
+@pytest.mark.parametrize(
+    ("slope", "strength", "cells"), [(1.0, 2.5, 1), (4.0, 1.5, 1), (1.0, 1.5, 8), (4.0, 2.5, 8)]
+)
 def test_one_tile_fires_at_the_rate_of_one_whatever_its_drive(slope, strength, cells):
     """h = [a]_+/|[a]_+| = 1 and |u|^2 = strength - 1/slope, in 1.5 s of a 2 s presentation."""
     s = SpikingParameters(
@@ -75,7 +75,7 @@ def test_W_and_b_end_a_presentation_as_the_rule_of_the_rate_circuit_says():
     counted in the window; exactly, because both are the same spikes."""
     points, _, labels = moons(20, seed=5, after=3)
     p = small_circuit(learning_rate=0.1, n_tiles=8)
-    circuit = SpikingCircuit(p, LIFT, "cpp_standalone", spiking=SpikingParameters(readout_cells=4))
+    circuit = SpikingReference(p, LIFT, spiking=SpikingParameters(readout_cells=4))
     run = circuit.run(points, labels, snapshot_every=1)
     x, h, eta = LIFT(points), run["h"].to_numpy(), 0.1
     W, b = run["W_snapshots"].to_numpy(), run["b_snapshots"].to_numpy()
@@ -122,7 +122,7 @@ def test_w_learns_what_the_rule_of_the_rate_circuit_says_but_for_single_spikes(r
 def test_readout_cells_add_up_to_the_integral_of_their_drive_however_small():
     """y = mu w.h of 0.01 is a tenth of a spike per cell, and of 0.3 some three."""
     points, _, _ = moons(8, seed=5, after=0)
-    for target in (0.01, -0.01, 0.3, -0.3):
+    for target in (0.01, -0.3):
         p = small_circuit(
             **{"n_tiles": 8, "mu": 1.0, "tiles": "first", "tile_radius": 0.6},
             learning_rate=0.0,
@@ -140,10 +140,10 @@ def test_readout_cells_add_up_to_the_integral_of_their_drive_however_small():
 
 
 def test_before_a_label_comes_the_readout_is_silent_and_then_it_is_not():
-    points, _, labels = moons(30, seed=1, after=10)
+    points, _, labels = moons(20, seed=1, after=10)
     first = int(np.flatnonzero(labels)[0])
     p = small_circuit(n_tiles=20, tile_radius=0.5)
-    circuit = SpikingCircuit(p, LIFT, "cpp_standalone", spiking=SpikingParameters(readout_cells=4))
+    circuit = SpikingReference(p, LIFT, spiking=SpikingParameters(readout_cells=4))
     run = circuit.run(points, labels, record=("spikes",))
     assert run["readout_spike_presentation"].min() == first
     assert run["readout_spike_time"].min() > first * 0.25
