@@ -114,7 +114,8 @@ def main() -> None:
             try:
                 apart = disagreement(*shape)
             except EngineError as error:
-                apart, _ = float("inf"), print(error, file=sys.stderr)
+                print(error, file=sys.stderr)
+                apart = float("inf")
             count = reports()
             total += count
             print(f"{name}: {count} reports, {apart:.1e} from the reference", flush=True)

@@ -7,9 +7,8 @@ import os
 import subprocess
 import sys
 from collections import defaultdict
+from functools import cache
 from pathlib import Path
-
-import pytest
 
 ROOT = Path(__file__).parent.parent
 MAY_IMPORT = {
@@ -29,17 +28,12 @@ NEED_OTHERS = {"circuits.streaming.for_river": "river", "circuits.streaming.for_
 """Modules that are for a package which need not be installed."""
 
 
-def modules() -> dict[str, Path]:
-    """Every module of the three packages by its dotted name."""
-    return {
-        ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path
-        for package in MAY_IMPORT
-        for path in sorted((ROOT / package).rglob("*.py"))
-    }
-
-
-MODULES = modules()
-
+MODULES = {
+    ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path
+    for package in MAY_IMPORT
+    for path in sorted((ROOT / package).rglob("*.py"))
+}
+"""Every module of the three packages by its dotted name."""
 
 BLOCKS = (ast.stmt, ast.ExceptHandler, ast.match_case)
 """What can hold statements."""
@@ -65,21 +59,15 @@ def imported_names(nodes: list[ast.AST], everywhere: bool) -> set[str]:
     return found
 
 
+@cache
 def imports(module: str, everywhere: bool = True) -> set[str]:
     return imported_names(ast.parse(MODULES[module].read_text()).body, everywhere)
 
 
-@pytest.mark.parametrize("package", MAY_IMPORT)
-def test_a_package_imports_only_what_lies_below_it(package):
-    forbidden = set(MAY_IMPORT) - MAY_IMPORT[package]
-    wrong = {
-        (module, name)
-        for module in MODULES
-        if module.split(".")[0] == package
-        for name in imports(module)
-        if name.split(".")[0] in forbidden
-    }
-    assert not wrong
+def test_a_package_imports_only_what_lies_below_it():
+    for module in MODULES:
+        forbidden = MAY_IMPORT.keys() - MAY_IMPORT[module.split(".")[0]]
+        assert not {name for name in imports(module) if name.split(".")[0] in forbidden}, module
 
 
 def test_the_parser_sees_imports_wherever_they_stand():
@@ -134,21 +122,16 @@ def needing(target: str) -> set[str]:
     return found
 
 
-def test_brian2_is_imported_where_its_objects_are_made_and_nowhere_else():
+def test_heavy_packages_are_imported_where_they_are_needed_and_nowhere_else():
     # The description of the model, which the page shows, is read from Brian2's objects.
     reading = ("analysis.describe", "analysis.page")
     assert {m for m in needing("brian2") if not m.startswith(reading)} == NEED_BRIAN2
-
-
-@pytest.mark.parametrize(("module", "package"), NEED_OTHERS.items())
-def test_a_package_that_need_not_be_there_is_imported_by_the_module_for_it_alone(module, package):
-    assert needing(package) == {module}
-
-
-def test_drawing_is_not_imported_by_the_circuit_or_the_command_line():
-    found = needing("matplotlib")
-    assert not {m for m in found if m.startswith("circuits")}
-    assert "simulations.cli" not in found
+    for module, package in NEED_OTHERS.items():
+        assert needing(package) == {module}
+    # Neither the circuit nor the command line draws.
+    drawing = needing("matplotlib")
+    assert not {m for m in drawing if m.startswith("circuits")}
+    assert "simulations.cli" not in drawing
 
 
 def test_importing_everything_runs_nothing(tmp_path):
@@ -175,7 +158,5 @@ assert brian2.get_device().__class__.__name__ == "RuntimeDevice"
         capture_output=True,
         text=True,
     )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout == ""
-    assert done.stderr == ""
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     assert list(tmp_path.iterdir()) == []

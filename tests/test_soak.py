@@ -10,7 +10,8 @@ from tests.soak.trials import TRIALS
 AGREEMENT = {"stream": 1e-9, "circuits": 1e-9, "cache": 1e-9, "crowd": 1e-9, "workers": 1e-10}
 """Rounding, where two ways of computing are compared; all other trials repeat the same one."""
 
-QUICK = ("disk", "crowd", "damage", "sweep")
+QUICK = ("disk", "damage")
+"""The others take long; `test_cache.py` and `test_sweep.py` reach their code."""
 
 
 def chosen():

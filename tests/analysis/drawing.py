@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import matplotlib as mpl
+import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.transforms import Bbox
 
@@ -89,3 +91,24 @@ def hidden_by_legends(fig):
             count += sum(box.overlaps(text.get_window_extent()) for text in ax.texts)
             count += sum(box.overlaps(patch.get_window_extent()) for patch in ax.patches)
     return count
+
+
+def readable(draw):
+    """The figure that a call draws, which has a title, covers nothing, and leaves the user's style
+    alone."""
+    before = dict(mpl.rcParams)
+    fig = laid_out(draw())
+    assert fig.get_suptitle()
+    assert text_on_text(fig) == 0
+    assert hidden_by_legends(fig) == 0
+    assert dict(mpl.rcParams) == before
+    return fig
+
+
+def assert_axes_are_used(draw, run):
+    """A function of a result and axes draws into these axes, names theirs and returns them."""
+    ax = plt.figure().add_subplot()
+    assert draw(run, ax) is ax
+    assert len(plt.get_fignums()) == 1
+    assert ax.get_xlabel()
+    assert ax.get_ylabel()

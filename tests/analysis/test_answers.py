@@ -51,6 +51,7 @@ def planes(ax):
 @pytest.mark.parametrize(("d", "shown"), [(2, [0, 1]), (3, [0, 2]), (5, [0, 1])])
 def test_points_are_coloured_by_their_answers(d, shown):
     _, run = own_data(d)
+    assert text_on_text(laid_out(answers.figure_answers(run))) == 0
     ax = answers.plot_answers(run)
     places, values = drawn_points(ax)
     assert (places == run["points"].values[:, shown]).all()
@@ -64,6 +65,7 @@ def test_points_are_coloured_by_their_answers(d, shown):
 
 def test_answers_on_a_line_are_heights():
     circuit, run = own_data(1)
+    assert text_on_text(laid_out(answers.figure_answers(run))) == 0
     ax = answers.plot_answers(run)
     places, _ = drawn_points(ax)
     assert (places == np.column_stack([run["points"].values[:, 0], run["y"].values[:, 0]])).all()
@@ -138,7 +140,9 @@ def test_the_title_says_the_accuracy_where_classes_are_known():
     nothing = run.assign(classes=("presentation", np.zeros(60)))
     assert answers.verdict(nothing) == ""
     assert answers.verdict(run.drop_vars("classes")) == ""
-    assert answers.verdict(run.assign(labels=0 * run["labels"])) == ""
+    silent = run.assign(labels=0 * run["labels"])
+    assert answers.verdict(silent) == ""
+    assert not any(ax.get_title() for ax in answers.figure_answers(silent).axes)
 
 
 def test_every_readout_has_a_panel_up_to_six():
@@ -158,12 +162,3 @@ def test_every_readout_has_a_panel_up_to_six():
     assert "the first 6 of 7 readouts" in fig.get_suptitle()
     with pytest.raises(InputError, match="no readout 7: there are 7"):
         answers.plot_answers(many, readout=7)
-
-
-@pytest.mark.parametrize("d", [1, 2, 3])
-def test_nothing_overlaps(d):
-    _, run = own_data(d)
-    assert text_on_text(laid_out(answers.figure_answers(run))) == 0
-    silent = run.assign(labels=0 * run["labels"]).drop_vars("classes")
-    fig = laid_out(answers.figure_answers(silent))
-    assert not any(ax.get_title() for ax in fig.axes)

@@ -14,10 +14,9 @@ import xarray as xr
 from matplotlib.colors import to_rgba
 from PIL import Image
 
-from analysis import figures
+from analysis import figures, kinds
 from analysis.figures import arcs, diffusion, square
 from analysis.figures import boards as chessboards
-from analysis.figures import moons as two_moons
 from circuits import measures, results, selection
 from circuits.errors import InputError
 from circuits.files import FileError
@@ -76,7 +75,8 @@ def test_every_figure_is_made_from_files_and_says_how_those_were_made(folder, ex
 
 def test_fields_are_the_responses_with_a_colour_per_tile(experiments):
     merged = experiments["tiling-arcs"]
-    ax = arcs.plot_fields(merged)
+    ax = plt.figure().add_subplot(projection="3d")
+    assert arcs.plot_fields(merged, ax) is ax
     plane, *fields = ax.collections
     points, h = merged["points"].values[0], merged["h_final"].values[0]
     np.testing.assert_array_equal(offsets(plane), np.column_stack([points, np.zeros(len(points))]))
@@ -91,14 +91,12 @@ def test_fields_are_the_responses_with_a_colour_per_tile(experiments):
         assert (h[found] == values[:, 2:]).any(axis=1).all()
 
 
-def test_tile_colours_are_all_different_and_neighbours_differ_in_hue():
+def test_colours_and_lines_of_fields():
     colors = arcs.tile_colors(40)
     assert len(set(colors)) == 40
     hues = [mpl.colors.rgb_to_hsv(color)[0] for color in colors]
-    assert np.abs(np.diff(hues)).min() > 0.02
-
-
-def test_lines_through_the_fields_are_means_of_neighbours():
+    assert np.abs(np.diff(hues)).min() > 0.02  # neighbours differ
+    # Lines are means of neighbours.
     position = np.array([3.0, 1.0, 0.0, 2.0])
     field = np.column_stack([position, 2 * position, position**2])
     smooth = arcs._smooth(field, position, group=2)
@@ -116,7 +114,7 @@ def test_the_diagram_names_symbols_and_sizes(experiments):
 
 
 def test_two_moons_shows_the_first_repeat(experiments):
-    fig = two_moons.figure(experiments["two-moons"])
+    fig = kinds.draw(experiments["two-moons"], "fig2")
     y = experiments["two-moons"]["y"].values[0, :, 0]
     readout = next(ax for ax in fig.axes if ax.get_ylabel() == "readout y")
     shown = np.concatenate([offsets(collection) for collection in readout.collections])
@@ -159,21 +157,21 @@ def test_error_bars_are_means_and_deviations_at_the_chosen_values(
             np.testing.assert_allclose(ends, np.column_stack([mean - sd, mean + sd]))
 
 
-def errors(values, seeds):
-    """A result with errors (repeat, board, mu) and one time."""
-    return xr.Dataset(
-        {"online_error": (("repeat", "board", "mu", "time"), np.array(values)[..., None])},
-        coords={"seed": ("repeat", seeds), "mu": [1.0, 2.0], "time": [10], "board": ["a"]},
-    )
-
-
 def test_values_are_chosen_on_one_part_and_reported_on_the_other():
-    values = [[[0.1, 0.4]], [[0.1, 0.3]], [[0.9, 0.2]]]
-    found = selection.chosen_errors(errors(values, [0, 1, 10_000]), "online_error", "mu")
-    np.testing.assert_array_equal(found.squeeze(), [0.4, 0.3])
-    # Nothing kept for choosing: chosen on all, among them those reported.
-    found = selection.chosen_errors(errors(values, [0, 1, 2]), "online_error", "mu")
-    np.testing.assert_array_equal(found.squeeze(), [0.4, 0.3, 0.2])
+    errors = xr.Dataset(
+        {
+            "online_error": (
+                ("repeat", "mu", "time"),
+                [[[0.1], [0.4]], [[0.1], [0.3]], [[0.9], [0.2]]],
+            )
+        },
+        coords={"mu": [1.0, 2.0], "time": [10]},
+    )
+    # If no repeat is kept for choosing, all of them choose and are reported.
+    for seeds, reported in (([0, 1, 10_000], [0.4, 0.3]), ([0, 1, 2], [0.4, 0.3, 0.2])):
+        one = errors.assign_coords(seed=("repeat", seeds))
+        found = selection.chosen_errors(one, "online_error", "mu")
+        np.testing.assert_array_equal(found.squeeze(), reported)
 
 
 def test_boards_are_drawn_by_class(experiments):
@@ -191,6 +189,8 @@ def test_boards_are_drawn_by_class(experiments):
 
 
 def test_the_square_shows_each_approach_once_by_prediction_with_its_controls(balance):
+    ax = plt.figure().add_subplot()
+    assert square.plot_solution(balance, ax) is square.plot_imbalance(balance, ax) is ax
     axes = square.figure(balance).axes
     for ax, approach in zip(axes[:3], ("laplacian", "circuit", "minimum cut"), strict=True):
         score = balance["score"].sel(approach=approach).values[0]
@@ -205,30 +205,25 @@ def test_the_square_shows_each_approach_once_by_prediction_with_its_controls(bal
     assert ["objective" in title for title in titles] == [False, False, True] * 2
 
 
-@pytest.mark.parametrize(
-    ("panel", "approaches"),
-    [
+def test_the_histogram_counts_every_repeat(balance):
+    for panel, approaches in (
         ("labels first", ["laplacian", "circuit"]),
         ("labels late", ["laplacian, late", "circuit, late"]),
         ("minimum cut", ["minimum cut"]),
-    ],
-)
-def test_the_histogram_counts_every_repeat(balance, panel, approaches):
-    ax = square.plot_imbalance(balance, panel=panel)
-    for container, approach in zip(ax.containers, approaches, strict=True):
-        heights = np.array([bar.get_height() for bar in container])
-        assert heights.sum() == 2
-        edges = 1 - square.BIN * np.arange(len(heights) + 1)[::-1]
-        values = balance["majority"].sel(approach=approach).values
-        np.testing.assert_array_equal(heights, np.histogram(values, edges)[0])
-        for i, bar in enumerate(container):
-            assert edges[i] < bar.get_x() < bar.get_x() + bar.get_width() < edges[i + 1]
-    means = [float(balance["majority"].sel(approach=name).mean()) for name in approaches]
-    assert [line.get_xdata()[0] for line in ax.lines] == pytest.approx(means)
-    assert "2" in ax.get_ylabel()
-
-
-def test_the_histogram_has_room_for_undecided_points():
+    ):
+        ax = square.plot_imbalance(balance, panel=panel)
+        for container, approach in zip(ax.containers, approaches, strict=True):
+            heights = np.array([bar.get_height() for bar in container])
+            assert heights.sum() == 2
+            edges = 1 - square.BIN * np.arange(len(heights) + 1)[::-1]
+            values = balance["majority"].sel(approach=approach).values
+            np.testing.assert_array_equal(heights, np.histogram(values, edges)[0])
+            for i, bar in enumerate(container):
+                assert edges[i] < bar.get_x() < bar.get_x() + bar.get_width() < edges[i + 1]
+        means = [float(balance["majority"].sel(approach=name).mean()) for name in approaches]
+        assert [line.get_xdata()[0] for line in ax.lines] == pytest.approx(means)
+        assert "2" in ax.get_ylabel()
+    # Undecided points make the larger class smaller than half: it has a bar all the same.
     majority = xr.Dataset(
         {"majority": (("repeat", "approach"), [[0.31, 1.0], [0.5, 0.55]])},
         coords={"approach": ["circuit", "laplacian"]},
@@ -238,7 +233,7 @@ def test_the_histogram_has_room_for_undecided_points():
     assert ax.get_xlim()[0] <= 0.31
 
 
-def test_changes_are_the_measured_against_the_predicted(experiments):
+def test_changes_are_drawn_against_predictions_and_readouts_over_time(experiments):
     merged = experiments["label-diffusion"]
     ax = diffusion.plot_change(merged)
     for collection in ax.collections:
@@ -251,16 +246,12 @@ def test_changes_are_the_measured_against_the_predicted(experiments):
     # The slope is through the origin, the fit is not.
     assert measures.diffusion_slopes(merged)[1] == pytest.approx(slope, rel=0.05)
     assert measures.diffusion_slopes(one) == pytest.approx(measures.diffusion_slopes(merged)[1:2])
-
-
-def test_both_readouts_are_drawn_over_time(experiments):
-    merged = experiments["label-diffusion"]
-    ax = diffusion.plot_readouts(merged.isel(repeat=1))
-    for collection in ax.collections:
+    for collection in diffusion.plot_readouts(one).collections:
         if collection.get_label() in diffusion.READOUTS:
-            y = merged["readout_y"].sel(readout_kind=collection.get_label()).values[1]
-            expected = np.column_stack([np.arange(len(y)), y])
-            np.testing.assert_array_equal(offsets(collection), expected)
+            y = one["readout_y"].sel(readout_kind=collection.get_label()).values
+            np.testing.assert_array_equal(
+                offsets(collection), np.column_stack([np.arange(len(y)), y])
+            )
 
 
 def test_agreement_of_readouts_is_their_mean_over_repeats(experiments):
@@ -269,24 +260,15 @@ def test_agreement_of_readouts_is_their_mean_over_repeats(experiments):
     shown = {one.get_label(): one for one in ax.containers}
     assert list(shown) == ["moons", "board", "square"]
     for name, (line, _, (bars,)) in shown.items():
-        one = merged["same_sign"].sel(data=name, gain=["10", "100"]).values
+        one = merged["same_sign"].sel(data=name, gain=["30", "100"]).values
         np.testing.assert_allclose(line.get_ydata(), one.mean(axis=0))
         # They stand side by side, within a twentieth of their gain.
-        np.testing.assert_allclose(line.get_xdata(), [10, 100], rtol=0.07)
-        error = one.std(axis=0, ddof=1) / np.sqrt(2)
+        np.testing.assert_allclose(line.get_xdata(), [30, 100], rtol=0.07)
+        error = one.std(axis=0, ddof=1) / np.sqrt(3)  # three repeats
         for segment, mean, half in zip(bars.get_segments(), one.mean(axis=0), error, strict=True):
             np.testing.assert_allclose(segment[:, 1], [mean - half, mean + half], atol=1e-12)
     critical = [line.get_xdata()[0] for line in ax.lines if line.get_linestyle() == ":"]
     np.testing.assert_allclose(critical, merged["critical_mu"].mean("repeat"))
-
-
-def test_plots_go_into_given_axes(balance, experiments):
-    fig, axes = plt.subplots(1, 2)
-    assert square.plot_solution(balance, axes[0]) is axes[0]
-    assert square.plot_imbalance(balance, axes[1]) is axes[1]
-    assert fig.axes == list(axes)
-    ax = plt.figure().add_subplot(projection="3d")
-    assert arcs.plot_fields(experiments["tiling-arcs"], ax) is ax
 
 
 def test_captions_of_a_single_run_and_of_mixed_repeats(experiments, balance, tmp_path):
@@ -300,33 +282,32 @@ def test_captions_of_a_single_run_and_of_mixed_repeats(experiments, balance, tmp
 def test_wrong_names_and_files_are_refused_with_the_command_to_run(balance, tmp_path):
     refused(lambda: figures.make_figure("fig9", tmp_path), "'fig9'.* fig1", InputError)
     path = tmp_path / "label-diffusion.nc"
+    again = "manifold-circuit run label-diffusion"
     for make in (figures.make_figure, figures.caption):
-        words = f"{path}.*manifold-circuit run label-diffusion"
-        refused(lambda make=make: make("diffusion", tmp_path), words, FileError)
+        refused(lambda make=make: make("diffusion", tmp_path), f"{path}.*{again}", FileError)
     results.save(balance, path)
-    words = "'measured'.*run label-diffusion"
-    refused(lambda: figures.make_figure("diffusion", tmp_path), words, InputError)
+    refused(lambda: figures.make_figure("diffusion", tmp_path), f"'measured'.*{again}", InputError)
     path.write_bytes(b"not a result")
-    refused(lambda: figures.make_figure("diffusion", tmp_path), "run label-diffusion", FileError)
+    refused(lambda: figures.make_figure("diffusion", tmp_path), again, FileError)
 
 
 def test_all_that_can_be_made_is_saved_with_captions_inside(experiments, tmp_path):
     assert figures.save_all(tmp_path) == []
     assert not any(tmp_path.iterdir())
     # Half of what fig3 needs is not enough for it.
-    for name in ("label-diffusion", "chessboard-offline"):
+    for name in ("label-change", "chessboard-offline"):
         results.save(experiments[name], tmp_path / f"{name}.nc")
     files = figures.save_all(tmp_path)
-    names = ["diffusion.png", "diffusion.pdf", "captions.md"]
+    names = ["change.png", "change.pdf", "captions.md"]
     assert files == [tmp_path / "figures" / name for name in names]
-    text = figures.caption("diffusion", tmp_path)
+    text = figures.caption("change", tmp_path)
     assert text in files[2].read_text(encoding="utf-8")
     with Image.open(files[0]) as image:
         assert image.text["Description"] == text
-    # PDF keeps text that is not plain ASCII in UTF-16, with brackets and backslashes escaped.
+    # PDF escapes brackets.
     subject = files[1].read_bytes().partition(b"/Subject")[2]
-    assert text.partition("(")[0].encode("utf-16-be") in subject
-    again = figures.save("diffusion", tmp_path, tmp_path / "again")
+    assert text.partition("(")[0].encode("ascii") in subject
+    again = figures.save("change", tmp_path, tmp_path / "again")
     assert [file.read_bytes() for file in again] == [file.read_bytes() for file in files[:2]]
     assert not plt.get_fignums()
 

@@ -23,13 +23,10 @@ from analysis.page import pieces, reading, write_report
 from circuits import ReferenceCircuit, results
 from circuits.errors import CircuitError, InputError, shown_path
 from circuits.files import FileError
-from simulations import sweep
-from simulations.experiments.label_diffusion import DATA
-from simulations.experiments.square_balance import APPROACHES
 from simulations.experiments.two_moons import Settings, annotate, make_stream
 from tests.analysis.test_sweeps import a_sweep
 from tests.conftest import small_circuit
-from tests.simulations.small import simulate
+from tests.refusing import refused
 from tests.simulations.test_cli import run as command
 
 pytestmark = [
@@ -49,84 +46,26 @@ def moons() -> xr.Dataset:
     return annotate(found.assign(h_final=found["h"]), stream, 3)
 
 
-@pytest.fixture(scope="module")
-def others(moons, spiking) -> dict[str, xr.Dataset]:
-    """Two merged repeats of each of the other experiments, in small."""
-    rng = np.random.default_rng(0)
-    sizes = {
-        "repeat": 2, "presentation": 12, "point": 12, "coordinate": 3, "side": 2, "board": 2,
-        "n_labels": 2, "mu": 2, "rate": 2, "gamma": 2, "svm": 2, "time": 3, "approach": 5,
-        "moment": 2, "tile": 6, "readout_kind": 2, "data": 3, "gain": 3,
-    }  # fmt: skip
-    coords = {name: np.arange(size, dtype=float) for name, size in sizes.items()}
-    coords |= {"approach": list(APPROACHES), "readout_kind": ["clip", "tanh"]}
-    coords |= {"data": list(DATA), "gain": ["used", "1", "10"]}
-    coords |= {"board": ["0.5", "0.25"], "svm": ["a", "b"], "seed": ("repeat", [0, 1])}
-    del coords["repeat"]
-
-    def made(**dims):
-        data = {
-            name: (("repeat", *along), rng.random([2, *(sizes[dim] for dim in along)]))
-            for name, along in dims.items()
-        }
-        used = {dim for along in dims.values() for dim in along} | {"seed"}
-        kept = {name: value for name, value in coords.items() if name in used}
-        return xr.Dataset(data, kept, {**moons.attrs, "inset": 0.1})
-
-    coords["time"] = [250.0, 500.0, 1000.0]
-    errors = {"circuit": ["mu"], "logistic": ["rate"], "spreading": ["gamma"]}
-    errors |= {"logistic_origin": ["rate"], "hebbian": []}
-    boards = made(
-        points=("presentation", "coordinate"),
-        unrolled=("presentation", "side"),
-        classes=("board", "presentation"),
-        **{f"{name}_error": ("board", "n_labels", *grid) for name, grid in errors.items()},
-    )
-    return {
-        "boards": boards.assign(classes=np.sign(boards["classes"] - 0.5)),
-        "stream": made(
-            online_error=("board", "mu", "time"),
-            offline_error=("board", "svm", "time"),
-            offline_origin_error=("board", "svm", "time"),
-        ),
-        "square": made(
-            score=("approach", "point"), points=("point", "coordinate"), majority=("approach",)
-        ).isel(coordinate=[0, 1]),
-        "spiking": spiking,
-        "sweep": a_sweep("mu", "tile_radius"),
-        "diffusion": made(
-            measured=("moment", "tile"),
-            predicted=("moment", "tile"),
-            readout_y=("readout_kind", "presentation"),
-            same_sign=("data", "gain"),
-            critical_mu=("data",),
-        ),
-        **{
-            name: sweep.merge([simulate(name, seed=seed) for seed in (0, 1)])
-            for name in (
-                *("tiling-objective", "linear-tiles", "label-change", "spiking-twin"),
-                *("manifold-drift", "label-swap", "digits", "representational-drift", "lesions"),
-            )
-        },
-    }
-
-
-SOURCES = {
-    "supervision": "boards", "boards": "boards", "stream": "stream", "fig4": "square",
-    "diffusion": "diffusion", "objective": "tiling-objective", "linear": "linear-tiles",
-    "change": "label-change", "spikes": "spiking", "spikes-along": "spiking",
-    "spike-rates": "spiking", "firing-rates": "spiking", "spike-intervals": "spiking",
-    "lateral": "spiking", "twin": "spiking-twin",
-    "sweep": "sweep", "drift": "manifold-drift", "swap": "label-swap", "digits": "digits",
-    "fields": "representational-drift",
-    "lesions": "lesions",
-}  # fmt: skip
-"""Results of which the pictures are made that two moons cannot show."""
 SINGLE = [name for name, kind in kinds.KINDS.items() if len(kind.needs) == 1 and not kind.slow]
+CHESSBOARD = {"supervision", "boards"}
+OF_SPIKES = {
+    *("spikes", "spikes-along", "spike-rates", "firing-rates", "spike-intervals", "lateral"),
+}
 
 
-def source_of(name, moons, others):
-    return others[SOURCES[name]] if name in SOURCES else moons
+@pytest.fixture
+def whole(request, name, moons):
+    """A result that the picture of this name can be drawn from."""
+    if name in OF_SPIKES:
+        return request.getfixturevalue("spiking")
+    if name == "sweep":
+        return a_sweep("mu", "tile_radius")
+    experiment = "".join(kinds.KINDS[name].experiments)
+    experiment = "chessboard-supervision" if name in CHESSBOARD else experiment
+    experiment = "chessboard-offline" if name == "stream" else experiment
+    if experiment in ("", "tiling-arcs", "two-moons"):
+        return moons
+    return request.getfixturevalue("experiments")[experiment]
 
 
 def shown_or_refused(result, name) -> bool:
@@ -156,80 +95,70 @@ def replaced(result, name, change):
     return result.drop_vars(name).assign({name: (dims, values)})
 
 
-REFUSED = {
-    "text": lambda dims, values: (dims, np.full(values.shape, "x")),
-    "objects": lambda dims, values: (dims, np.full(values.shape, "x", dtype=object)),
-    "complex": lambda dims, values: (dims, values * 1j),
-    "times": lambda dims, values: (dims, np.zeros(values.shape, "datetime64[ns]")),
+WRONG_DIMENSIONS = {
     "one number": lambda dims, values: ((), 1.0),
     "other dimensions": lambda dims, values: (tuple(f"{d}_" for d in dims), values),
     "more dimensions": lambda dims, values: ((*dims, "more"), values[..., None]),
 }
-"""What stands in a variable's place, and makes every picture that needs it impossible."""
+WRONG_TYPES = {
+    "text": lambda dims, values: (dims, np.full(values.shape, "x")),
+    "objects": lambda dims, values: (dims, np.full(values.shape, "x", dtype=object)),
+    "complex": lambda dims, values: (dims, values * 1j),
+    "times": lambda dims, values: (dims, np.zeros(values.shape, "datetime64[ns]")),
+}
+"""Replacements of a variable that make every picture of it impossible."""
 
 
 @pytest.mark.parametrize("name", SINGLE)
-def test_pictures_are_refused_where_a_variable_has_another_form(name, moons, others):
-    whole = source_of(name, moons, others)
+def test_pictures_are_refused_where_a_variable_has_another_form(name, whole):
     assert shown_or_refused(whole, name)
-    for variable in kinds.KINDS[name].needs[0]:
-        if variable in whole.dims:
-            continue
-        for form, change in REFUSED.items():
+    variables = [one for one in kinds.KINDS[name].needs[0] if one not in whole.dims]
+    for variable in variables:
+        # The type is checked in the same way for all of them.
+        forms = WRONG_DIMENSIONS | (WRONG_TYPES if variable == variables[0] else {})
+        for form, change in forms.items():
             if form == "one number" and () in DIMENSIONS[variable]:
                 continue
             result = replaced(whole, variable, change)
-            with pytest.raises(InputError, match=f"{name} cannot be drawn.* its {variable} "):
+            with pytest.raises(InputError, match=f"{name} .* its {variable} "):
                 kinds.draw(result, name)
-            assert name not in kinds.offered(result), form
-        missing = whole.drop_vars(variable)
+        assert name not in kinds.offered(result)
         with pytest.raises(InputError, match=f"{name} needs {variable}"):
-            kinds.draw(missing, name)
+            kinds.draw(whole.drop_vars(variable), name)
     for dim in {dim for variable in kinds.KINDS[name].needs[0] for dim in whole[variable].dims}:
-        nothing = whole.isel({dim: slice(0)})
-        assert not shown_or_refused(nothing, name), dim
+        assert not shown_or_refused(whole.isel({dim: slice(0)}), name), dim
     repeated = whole if "repeat" in whole.dims else whole.expand_dims(repeat=2)
-    with pytest.raises(InputError, match="it holds no repeats"):
-        kinds.draw(repeated.isel(repeat=slice(0)), name)
-
-
-NUMBERS = {"NaN": np.nan, "infinity": np.inf, "1e300": 1e300}
+    assert not shown_or_refused(repeated.isel(repeat=slice(0)), name)
 
 
 @pytest.mark.parametrize("name", SINGLE)
-@pytest.mark.parametrize("number", NUMBERS)
-def test_pictures_of_absurd_numbers_are_drawn_or_refused(name, number, moons, others):
-    result = source_of(name, moons, others)
-    for variable in kinds.KINDS[name].needs[0]:
-        if variable not in result.dims and variable != "snapshot_presentation":
-            result = replaced(
-                result, variable, lambda d, values: (d, np.full(values.shape, NUMBERS[number]))
-            )
-    shown_or_refused(result, name)
+def test_pictures_of_absurd_numbers_are_drawn_or_refused(name, whole):
+    for number in (np.nan, np.inf, 1e300):
+        result = whole
+        for variable in kinds.KINDS[name].needs[0]:
+            if variable not in result.dims and variable != "snapshot_presentation":
+                change = lambda dims, v, to=number: (dims, np.full(v.shape, to))  # noqa: E731
+                result = replaced(result, variable, change)
+        shown_or_refused(result, name)
 
 
-@pytest.mark.parametrize("value", [-1, 14, 0.5, np.nan, np.inf, 2**62])
-def test_snapshots_outside_the_stream_are_damage(value, moons):
-    result = replaced(
-        moons, "snapshot_presentation", lambda dims, v: (dims, np.full(v.shape, value))
-    )
-    with pytest.raises(InputError, match="does not hold places in its stream"):
-        kinds.draw(result, "learning")
+def test_snapshots_outside_the_stream_are_damage(moons):
+    for value in (-1, 14, 0.5, np.nan, np.inf, 2**62):
+        result = moons.assign(snapshot_presentation=("snapshot", np.full(14, value)))
+        with pytest.raises(InputError, match="snapshot_presentation"):
+            kinds.draw(result, "learning")
 
 
-@pytest.mark.parametrize(
-    "dim", ["presentation", "snapshot", "tile", "step", "readout", "interneuron", "coordinate"]
-)
-def test_pictures_of_one_of_a_kind_are_drawn_or_refused(dim, moons):
-    for name in ("fig1", "fig2", "answers", "settling", "phase", "learning", "tiles", "raster"):
-        drawn = shown_or_refused(moons.isel({dim: [0]}), name)
-        # There is one readout anyway: that result is as it was.
-        assert drawn or dim != "readout", name
+def test_pictures_of_one_of_a_kind_are_drawn_or_refused(moons):
+    names = ("fig1", "fig2", "answers", "settling", "phase", "learning", "tiles", "raster")
+    for dim in ("presentation", "snapshot", "tile", "step", "interneuron", "coordinate"):
+        for name in names:
+            shown_or_refused(moons.isel({dim: [0]}), name)
 
 
 def test_many_readouts_are_refused_where_the_parameters_say_one(moons):
     many = moons.isel(readout=[0] * 30).assign_coords(readout=range(30))
-    with pytest.raises(InputError, match="says n_readouts=1 and holds 30: it was changed"):
+    with pytest.raises(InputError, match="n_readouts=1 and holds 30"):
         kinds.draw(many, "answers")
 
 
@@ -286,9 +215,8 @@ def test_pictures_of_results_that_say_absurd_things_are_drawn_or_refused(attribu
 
 def test_plot_draws_what_it_can_and_names_what_it_cannot(moons, tmp_path):
     """A result that is damaged in one place, and one that hides it until it is laid out."""
-    path = results.save(
-        replaced(moons, "points", REFUSED["text"]).assign_attrs(gain="x"), tmp_path / "a.nc"
-    )
+    odd = replaced(moons, "points", WRONG_TYPES["text"]).assign_attrs(gain="x")
+    path = results.save(odd.drop_vars(["u_trace", "V_trace", "y"]), tmp_path / "a.nc")
     found = command("plot", path, "--out", tmp_path / "figures")
     assert found.returncode == 2
     [sentence] = found.stderr.strip().splitlines()
@@ -309,16 +237,14 @@ def test_what_goes_wrong_inside_a_picture_keeps_its_cause(moons, monkeypatch):
     assert isinstance(caught.value.__cause__, KeyError)
 
 
-def test_damaged_results_give_no_figure_of_the_paper_but_a_sentence(others, tmp_path):
-    for name, change in (
-        ("empty", lambda found: found.isel(approach=slice(0))),
-        ("text", lambda found: replaced(found, "score", REFUSED["text"])),
-    ):
-        results.save(change(others["square"]), tmp_path / "square-balance.nc")
-        with pytest.raises(InputError, match=r"is damaged.* run square-balance' makes it anew"):
-            make_figure("fig4", tmp_path), name
-    odd = others["square"].assign_attrs(config="[" * 2000)
-    results.save(odd, tmp_path / "square-balance.nc")
+def test_damaged_results_give_no_figure_of_the_paper_but_a_sentence(experiments, tmp_path):
+    square = experiments["square-balance"]
+    damaged = square.isel(approach=slice(0)), replaced(square, "score", WRONG_TYPES["text"])
+    for result in damaged:
+        results.save(result, tmp_path / "square-balance.nc")
+        with pytest.raises(InputError, match=r"is damaged.* run square-balance"):
+            make_figure("fig4", tmp_path)
+    results.save(square.assign_attrs(config="[" * 2000), tmp_path / "square-balance.nc")
     with pytest.raises(InputError, match="fig4 cannot be drawn"):
         save_figure_of("fig4", tmp_path, tmp_path / "figures")
     assert not (tmp_path / "figures").exists()
@@ -338,12 +264,19 @@ def bare(moons):
     return moons[["y", "labels"]]
 
 
+def explorable(moons):
+    """A result with nothing but what can be explored: it is saved sooner."""
+    return moons.drop_vars([f"{name}_trace" for name in "huVy"])
+
+
 @pytest.mark.usefixtures("_no_model")
-@pytest.mark.parametrize("attribute", ATTRIBUTES)
-def test_a_page_of_results_that_say_absurd_things(attribute, moons, tmp_path, capsys):
-    """One folder with every form, and a result that is as it should be."""
-    for form, value in ABSURD.items():
-        results.save(bare(moons).assign_attrs({attribute: value}), tmp_path / f"{form}.nc")
+@pytest.mark.parametrize("attributes", [["seed"], [one for one in ATTRIBUTES if one != "seed"]])
+def test_a_page_of_results_that_say_absurd_things(attributes, moons, tmp_path, capsys):
+    """A folder in which every attribute has every form once, and a result that is whole."""
+    values = list(ABSURD.values())
+    for place, form in enumerate(ABSURD):
+        absurd = {name: values[(place + i) % len(values)] for i, name in enumerate(attributes)}
+        results.save(bare(moons).assign_attrs(absurd), tmp_path / f"{form}.nc")
     results.save(bare(moons).assign_attrs(experiment="whole"), tmp_path / "whole.nc")
     page = write_report(tmp_path).read_text(encoding="utf-8")
     assert "<script>alert" not in page
@@ -356,60 +289,63 @@ def test_a_page_of_results_that_say_absurd_things(attribute, moons, tmp_path, ca
     for form in ABSURD:
         left_out = f"<li>{form}.nc" in page
         assert left_out == (f"{form}.nc cannot" in said)
-        assert not left_out or attribute == "seed"
+        assert not left_out or attributes == ["seed"]
 
 
 @pytest.mark.usefixtures("_no_model")
 def test_a_page_leaves_out_what_is_damaged_and_says_so(moons, tmp_path, capsys):
-    for number, variable in enumerate(("h", "labels", "W_snapshots", "snapshot_presentation")):
-        for form in ("text", "complex", "one number"):
-            damaged = replaced(moons, variable, REFUSED[form])
-            results.save(damaged, tmp_path / f"{number}-{form}.nc")
-    results.save(moons.isel(tile=slice(0)), tmp_path / "no-tiles.nc")
-    results.save(moons.expand_dims(repeat=1).isel(repeat=slice(0)), tmp_path / "no-repeats.nc")
-    texts = moons.expand_dims(repeat=2).assign_coords(seed=("repeat", ["a", "b"]))
-    results.save(texts, tmp_path / "seeds.nc")
+    moons = explorable(moons)
+    damaged = {
+        **{name: replaced(moons, name, WRONG_TYPES["text"]) for name in ("h", "W_snapshots")},
+        **{
+            name: replaced(moons, name, WRONG_TYPES["complex"])
+            for name in ("labels", "snapshot_presentation")
+        },
+        "one-number": replaced(moons, "h", WRONG_DIMENSIONS["one number"]),
+        "no-tiles": moons.isel(tile=slice(0)),
+        "no-repeats": moons.expand_dims(repeat=1).isel(repeat=slice(0)),
+        "seeds": moons.expand_dims(repeat=2).assign_coords(seed=("repeat", ["a", "b"])),
+    }
+    for name, result in damaged.items():
+        results.save(result, tmp_path / f"{name}.nc")
     whole = results.save(moons, tmp_path / "whole.nc").read_bytes()
     (tmp_path / "half.nc").write_bytes(whole[: len(whole) // 2])
     (tmp_path / "folder.nc").mkdir()
     os.mkfifo(tmp_path / "pipe.nc")
     Path(os.fsdecode(os.fsencode(tmp_path) + b"/\xff\n.nc")).write_bytes(b"x")
-    names = {readable(path) for path in tmp_path.glob("*.nc")} - {"whole.nc"}
+    paths = set(tmp_path.glob("*.nc")) - {tmp_path / "whole.nc"}
     page = write_report(tmp_path).read_text(encoding="utf-8")
     [sentence] = capsys.readouterr().err.splitlines()
-    assert len(names) == 19
-    for name in names:
+    assert len(paths) == len(damaged) + 4
+    for path in paths:
+        name = reading.in_short(shown_path(path.name))
         assert f"<li>{name} " in page
         assert f"{name} " in sentence
     assert "whole.nc (two-moons, reference engine): every presentation of 14" in page
 
 
-def readable(path):
-    return reading.in_short(shown_path(path.name))
-
-
 @pytest.mark.usefixtures("_no_model")
-@pytest.mark.parametrize(
-    ("form", "reason"),
-    [
-        (lambda run: run.isel(tile=[0]), "says n_tiles=6 and holds 1"),
-        (lambda run: run.assign(points=run["points"] * np.nan), "points must be finite"),
-        (lambda run: run.assign(points=run["points"] * 1e300), "outside the lift"),
-        (lambda run: run.isel(coordinate=[0]), "points must have the shape"),
-        (lambda run: run.isel(input=[0, 1]), "its lift makes 3 inputs, not 2"),
-        (
-            lambda run: run.assign_coords(presentation=[f"p{i}" for i in range(14)]),
-            "cannot be explored",
-        ),
-    ],
-)
-def test_the_explorer_leaves_out_what_does_not_fit_together(form, reason, moons, tmp_path, capsys):
-    results.save(form(moons), tmp_path / "a.nc")
+def test_the_explorer_leaves_out_what_does_not_fit_together(moons, tmp_path, capsys):
+    moons = explorable(moons)
+    misfits = {
+        "says n_tiles=6 and holds 1": moons.isel(tile=[0]),
+        "points must be finite": moons.assign(points=moons["points"] * np.nan),
+        "outside the lift": moons.assign(points=moons["points"] * 1e300),
+        "points must have the shape": moons.isel(coordinate=[0]),
+        "its lift makes 3 inputs, not 2": moons.isel(input=[0, 1]),
+        "cannot be explored": moons.assign_coords(presentation=[f"p{i}" for i in range(14)]),
+    }
+    for place, result in enumerate(misfits.values()):
+        results.save(result, tmp_path / f"{place}.nc")
     page = write_report(tmp_path).read_text(encoding="utf-8")
     assert "explorer-data" not in page.split("<script>")[0]
-    assert reason in capsys.readouterr().err
-    results.save(moons, tmp_path / "b.nc")
-    assert "b.nc (two-moons" in write_report(tmp_path).read_text(encoding="utf-8")
+    said = capsys.readouterr().err
+    for place, reason in enumerate(misfits):
+        assert reason in said
+        assert f"{place}.nc" in said
+        (tmp_path / f"{place}.nc").unlink()
+    results.save(moons, tmp_path / "whole.nc")
+    assert "whole.nc (two-moons" in write_report(tmp_path).read_text(encoding="utf-8")
 
 
 def test_a_model_of_absurd_size_is_not_built(moons, tmp_path):
@@ -478,25 +414,16 @@ def test_pictures_that_are_too_large_are_not_opened(limit, tmp_path, monkeypatch
 
 
 @pytest.mark.usefixtures("_no_model")
-@pytest.mark.parametrize("content", ["[" * 100_000, "9" * 5000, "\x00", "3", '["a"]', "[[]]"])
-def test_claims_of_absurd_forms_are_named(content, moons, tmp_path):
+def test_claims_of_absurd_forms_are_named(moons, tmp_path):
     results.save(bare(moons), tmp_path / "a.nc")
-    (tmp_path / "claims.json").write_text(content)
-    with pytest.raises(FileError, match=r"claims.json"):
-        write_report(tmp_path)
+    claims = tmp_path / "claims.json"
+    for content in (b"[" * 100_000, b"9" * 5000, b"\0", b"3", b'["a"]', b"[[]]", b"\xff\xfe"):
+        claims.write_bytes(content)
+        refused(lambda: write_report(tmp_path), "claims.json", FileError)
+    claims.unlink()
+    os.mkfifo(claims)
+    refused(lambda: write_report(tmp_path), "claims.json", FileError)
     assert not (tmp_path / "report.html").exists()
-
-
-@pytest.mark.usefixtures("_no_model")
-def test_claims_that_are_no_file_are_named(moons, tmp_path):
-    results.save(bare(moons), tmp_path / "a.nc")
-    (tmp_path / "claims.json").write_bytes(b"\xff\xfe")
-    with pytest.raises(FileError, match=r"claims.json"):
-        write_report(tmp_path)
-    (tmp_path / "claims.json").unlink()
-    os.mkfifo(tmp_path / "claims.json")
-    with pytest.raises(FileError, match=r"claims.json.*not a file"):
-        write_report(tmp_path)
 
 
 # --- random contents ---------------------------------------------------------------------------
@@ -515,7 +442,7 @@ VALUES = (
     | st.lists(st.floats(), min_size=2, max_size=3).map(np.array)
 )
 FUZZ = settings(
-    max_examples=40,
+    max_examples=20,
     database=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
@@ -534,7 +461,7 @@ def test_random_attributes_give_a_page_and_pictures_or_a_sentence(attrs, moons, 
     shown_or_refused(moons.assign_attrs(attrs), "phase")
 
 
-@settings(FUZZ, max_examples=150)
+@settings(FUZZ, max_examples=80)
 @given(data=st.data())
 def test_damaged_bytes_are_refused_or_do_not_count(data, moons, tmp_path):
     """Whatever becomes of the bytes of a result, no other numbers are ever read from it."""
@@ -544,22 +471,17 @@ def test_damaged_bytes_are_refused_or_do_not_count(data, moons, tmp_path):
     whole = path.read_bytes()
     place = data.draw(st.integers(0, len(whole) - 1))
     block = data.draw(st.binary(min_size=1, max_size=64))
-    changed = {
-        "flip": whole[:place] + bytes([whole[place] ^ block[0]]) + whole[place + 1 :],
-        "overwrite": whole[:place] + block + whole[place + len(block) :],
-        "insert": whole[:place] + block + whole[place:],
-        "cut": whole[:place],
-        "drop": whole[:place] + whole[place + len(block) :],
-        "append": whole + block,
-        "twice": whole + whole,
-        "zero": whole[:place] + bytes(len(whole) - place),
-    }[
-        data.draw(
-            st.sampled_from(
-                ["flip", "overwrite", "insert", "cut", "drop", "append", "twice", "zero"]
-            )
-        )
+    changes = [
+        whole[:place] + bytes([whole[place] ^ block[0]]) + whole[place + 1 :],  # flipped
+        whole[:place] + block + whole[place + len(block) :],  # overwritten
+        whole[:place] + block + whole[place:],  # inserted
+        whole[:place],
+        whole[:place] + whole[place + len(block) :],
+        whole + block,
+        whole + whole,
+        whole[:place] + bytes(len(whole) - place),  # zeros
     ]
+    changed = data.draw(st.sampled_from(changes))
     damaged = tmp_path / "b.nc"
     damaged.write_bytes(changed)
     try:

@@ -83,9 +83,8 @@ def test_firing_rates_are_of_cells_that_respond():
         module.firing_rates(answers(1))
 
 
-@pytest.mark.parametrize(
-    ("value", "form", "text"),
-    [
+def test_a_row_shows_what_is_small_and_what_is_missing():
+    for value, form, text in (
         (0.12345, ".4f", "0.1235"),
         (2e-13, ".4f", "2.0e-13"),
         (0.0, ".4f", "0.0000"),
@@ -93,7 +92,5 @@ def test_firing_rates_are_of_cells_that_respond():
         (0.98765, ".2%", "98.77%"),
         (0.0001, ".2%", "0.01%"),
         (12, ".0f", "12"),
-    ],
-)
-def test_a_row_shows_what_is_small_and_what_is_missing(value, form, text):
-    assert str(module.Row("name", (value,), form)).split() == ["name", text]
+    ):
+        assert str(module.Row("name", (value,), form)).split() == ["name", text]

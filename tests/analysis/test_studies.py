@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 
 import numpy as np
 import pytest
 
 from analysis import studies, theory
+from analysis.studies import stability
+
+
+@pytest.fixture
+def _few_steps(monkeypatch):
+    """Contractions measured over fewer steps, which takes less time."""
+    monkeypatch.setattr(stability, "stability_map", partial(studies.stability_map, steps=60))
 
 
 def test_convergence_is_drawn_with_a_guide_of_slope_one():
@@ -51,6 +59,7 @@ def test_under_gain_control_the_working_point_is_one(run, constant):
     assert few < 0.9 * middle < middle < many
 
 
+@pytest.mark.usefixtures("_few_steps")
 @pytest.mark.parametrize(("name", "said"), [("run", "every presentation"), ("constant", "median")])
 def test_the_map_of_a_result_has_its_time_constants_and_holds_its_point(request, name, said):
     result = request.getfixturevalue(name)
@@ -78,6 +87,7 @@ def test_the_map_of_a_result_has_its_time_constants_and_holds_its_point(request,
     assert values[row, column] < 1
 
 
+@pytest.mark.usefixtures("_few_steps")
 def test_a_point_beyond_the_usual_map_widens_it(constant):
     slow = constant.assign_attrs(
         parameters=json.dumps(theory.parameters_of(constant).replace(tau_u="1 s").as_dict()),

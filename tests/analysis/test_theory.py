@@ -175,10 +175,15 @@ def recorded(request):
     return witnessed(**CIRCUITS[request.param])[0]
 
 
-@pytest.mark.parametrize("name", CIRCUITS)
-def test_the_drive_of_a_result_is_the_one_it_had(name):
+@pytest.fixture(scope="module", params=CIRCUITS)
+def witness(request):
+    """The name of a circuit, a result of it, and its drives and w."""
+    return request.param, *witnessed(**CIRCUITS[request.param])
+
+
+def test_the_drive_of_a_result_is_the_one_it_had(witness):
     """Also of presentations that recruited a tile, or moved one."""
-    run, seen = witnessed(**CIRCUITS[name])
+    name, run, seen = witness
     recruits = 0
     for t, (a, w) in enumerate(seen):
         target = theory.target_of(run, t)
@@ -193,9 +198,8 @@ def test_the_drive_of_a_result_is_the_one_it_had(name):
         assert recruits >= 7
 
 
-@pytest.mark.parametrize("name", CIRCUITS)
-def test_the_closed_form_of_a_result_is_where_it_settled(name):
-    run, _ = witnessed(**CIRCUITS[name])
+def test_the_closed_form_of_a_result_is_where_it_settled(witness):
+    _, run, _ = witness
     errors = studies.settling_errors(run)
     steps = run.sizes["step"]
     assert errors.sizes == {"setting": 1, "presentation": 60, "step": steps}
@@ -234,9 +238,8 @@ def test_drives_up_to_the_floor_are_none():
     assert theory.floor_of(witnessed(**CONSTANT)[0]) == 0
 
 
-@pytest.mark.parametrize("name", CIRCUITS)
-def test_undoing_the_last_learning_gives_the_weights_before(name):
-    run, _ = witnessed(**CIRCUITS[name])
+def test_undoing_the_last_learning_gives_the_weights_before(witness):
+    _, run, _ = witness
     p = theory.parameters_of(run)
     for t in (1, 25, 59):
         others = run["snapshot_presentation"].values != t - 1
@@ -271,28 +274,20 @@ def test_learning_that_is_not_the_papers_is_not_undone():
             assert (theory.weights_before(last, 19)["W"] == run["W"].values).all()
 
 
-@pytest.mark.parametrize(
-    ("done", "known"),
-    [
-        (Freeze(what="W"), False),
-        (Noise(on="b", size=1e-3), False),
-        (Lesion(tiles=(0,), at=10), False),
-        (Noise(on="y", size=1e-3), True),
-        (Current(into="h", amount=0.01), True),
-    ],
-    ids=str,
-)
-def test_weights_that_change_otherwise_are_not_unlearned(done, known):
-    circuit = ReferenceCircuit(CircuitParameters(**BASE), LIFT, perturbations=[done])
-    run = circuit.run(moons(20, after=5)[0], snapshot_every=1)
-    last = run.isel(snapshot=[19])
-    if known:
-        expected = run["W_snapshots"].values[18]
-        # Rounding, over 1 - eta.
-        assert np.abs(theory.weights_before(last, 19)["W"] - expected).max() < 1e-15
-    else:
+def test_weights_that_change_otherwise_are_not_unlearned():
+    def perturbed(done):
+        circuit = ReferenceCircuit(CircuitParameters(**BASE), LIFT, perturbations=[done])
+        return circuit.run(moons(20, after=5)[0], snapshot_every=1)
+
+    for done in (Freeze(what="W"), Noise(on="b", size=1e-3), Lesion(tiles=(0,), at=10)):
+        last = perturbed(done).isel(snapshot=[19])
         with pytest.raises(InputError, match="is not the paper's"):
             theory.weights_before(last, 19)
+    for done in (Noise(on="y", size=1e-3), Current(into="h", amount=0.01)):
+        run = perturbed(done)
+        found = theory.weights_before(run.isel(snapshot=[19]), 19)["W"]
+        # Rounding, over 1 - eta.
+        assert np.abs(found - run["W_snapshots"].values[18]).max() < 1e-15
 
 
 def test_a_tile_that_a_lesion_removes_was_in_use_before():
@@ -330,9 +325,6 @@ def test_settling_study_repeats_the_circuit_and_obeys_theory(recorded):
     assert last[0] < 1e-6 < 1e-2 < last[1]
     with pytest.raises(InputError, match="not n_tiles"):
         studies.settling_study(recorded, {"x": {"n_tiles": "3"}})
-
-
-def test_largest_differences_and_signs_still_work(recorded):
     assert set(agreement.largest_differences(recorded, recorded).values()) == {0.0}
     assert agreement.signs_agree(recorded, recorded)
 
@@ -389,25 +381,20 @@ def embedded(fixed, direction, size, delay, along):
 
 
 @pytest.mark.parametrize("delay", [0, 1, 3])
-def test_the_delayed_step_is_the_jacobian_of_the_reference_along_h(delay):
+def test_the_delayed_step_is_the_jacobian_of_the_reference(delay):
     jacobian, gamma, size, fixed, direction = delayed_jacobian(delay)
     E = embedded(fixed, direction, size, delay, along=True)
     # The step is a polynomial of degree two: central differences are exact but for rounding,
     # 1e-16/1e-5.
     expected = E @ theory.delayed_step(gamma, size, delay)
     np.testing.assert_allclose(jacobian @ E, expected, atol=1e-9)
-
-
-@pytest.mark.parametrize("delay", [0, 1, 3])
-def test_a_delay_does_not_touch_the_modes_across_h(delay):
-    jacobian, gamma, size, fixed, direction = delayed_jacobian(delay)
+    # A delay does not touch the modes across h.
     E = embedded(fixed, direction, size, delay, along=False)
     across = np.array([[1, -gamma[0] * size], [gamma[2], 1 - gamma[2]]])
     moved = (jacobian @ E[:, [0, 2]])[:11]
     np.testing.assert_allclose(moved, (E[:, [0, 2]] @ across)[:11], atol=1e-9)
-    # What was there in the past moves nothing but the past.
-    late = jacobian[:11] @ E[:, 3 : 3 + delay]
-    np.testing.assert_allclose(late, 0, atol=1e-9)
+    # There the past moves nothing but the past.
+    np.testing.assert_allclose(jacobian[:11] @ E[:, 3 : 3 + delay], 0, atol=1e-9)
 
 
 @pytest.mark.parametrize("delay", [0, 1, 2, 12])
@@ -457,11 +444,12 @@ def test_noise_across_is_that_of_a_recursion_of_two_steps():
     assert theory.noise_response((G, 0.05, 1.0), 1.0, "u")[1] == 0
 
 
-@pytest.mark.parametrize(("on", "place"), [("h", 0), ("u", 1), ("V", 2)])
-def test_noise_along_is_the_sum_of_what_every_step_leaves(on, place):
+def test_noise_along_is_the_sum_of_what_every_step_leaves():
     gamma = 0.39, 0.039, 0.98
-    step, kick, total = theory.delayed_step(gamma, 1.0), np.eye(3)[place], 0.0
-    for _ in range(400):  # 0.73 to the power of it is nothing
-        total += kick[0] ** 2
-        kick = step @ kick
-    assert theory.noise_response(gamma, 1.0, on)[0] == pytest.approx(total, rel=1e-12)
+    step = theory.delayed_step(gamma, 1.0)
+    for place, on in enumerate("huV"):
+        kick, total = np.eye(3)[place], 0.0
+        for _ in range(400):  # 0.73 to the power of it is nothing
+            total += kick[0] ** 2
+            kick = step @ kick
+        assert theory.noise_response(gamma, 1.0, on)[0] == pytest.approx(total, rel=1e-12)

@@ -1,48 +1,65 @@
-"""Ways in which a build cache gets damaged: plain functions of a build's folder.
+"""A build without a compiler, and ways in which a build cache gets damaged.
 
-After each of them a circuit gives the right numbers, and no file of others is gone.
+A damage is a function of a build's folder. After it a circuit gives the right numbers, and no file
+of others is gone. Importing this module takes no time: processes of the tests do it.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-Damage = Callable[[Path], None]
+from circuits.engines import cache
+
+FACTS = {"a tiny program": 1}
+
+
+def make_script(folder: Path) -> dict[str, Any]:
+    """Make a program without a compiler: a script."""
+    program = folder / "main"
+    program.write_text("#!/bin/sh\necho fine\n")
+    program.chmod(0o755)
+    (folder / "static_arrays").mkdir()
+    (folder / "static_arrays" / "one").write_bytes(bytes(8))
+    return {"random": False}
+
+
+def get_script() -> tuple[cache.Build, bool]:
+    """The script from the cache, and whether it was made."""
+    build, made = cache.get_build(FACTS, make_script, "a tiny program")
+    assert build.interface == {"random": False}
+    assert subprocess.check_output([build.program]) == b"fine\n"
+    return build, made
+
+
+Damage = Callable[[Path], Any]
+
+
+def _changed(name: str, change: Callable[[bytes], bytes]) -> Damage:
+    return lambda home: (home / name).write_bytes(change((home / name).read_bytes()))
 
 
 def _program(change: Callable[[bytes], bytes]) -> Damage:
-    def damage(home: Path) -> None:
-        (home / "main").write_bytes(change((home / "main").read_bytes()))
-
-    return damage
+    return _changed("main", change)
 
 
 def _manifest(content: bytes) -> Damage:
-    return lambda home: _put(home / "manifest.json", content)
+    return _changed("manifest.json", lambda data: content)
 
 
 def _said(change: Callable[[dict[str, Any]], Any]) -> Damage:
     """A manifest that says something else."""
 
-    def damage(home: Path) -> None:
-        manifest = json.loads((home / "manifest.json").read_text())
-        changed = change(manifest)
-        (home / "manifest.json").write_text(json.dumps(manifest if changed is None else changed))
+    def changed(data: bytes) -> bytes:
+        manifest = json.loads(data)
+        change(manifest)
+        return json.dumps(manifest).encode()
 
-    return damage
-
-
-def _put(path: Path, content: bytes) -> None:
-    path.write_bytes(content)
-
-
-def _flip(data: bytes) -> bytes:
-    middle = len(data) // 2
-    return data[:middle] + bytes([data[middle] ^ 1]) + data[middle + 1 :]
+    return _changed("manifest.json", changed)
 
 
 def _instead(name: str, make: Callable[[Path], Any]) -> Damage:
@@ -94,7 +111,7 @@ def _read_only_and_damaged(home: Path) -> None:
 
 DAMAGES: dict[str, Damage] = {
     "program truncated": _program(lambda data: data[: len(data) // 2]),
-    "program has a wrong bit": _program(_flip),
+    "program has a wrong bit": _program(lambda data: data[:-1] + bytes([data[-1] ^ 1])),
     "program has a byte more": _program(lambda data: data + b"\0"),
     "program missing": lambda home: (home / "main").unlink(),
     "program may not be executed": lambda home: (home / "main").chmod(0o644),
@@ -108,19 +125,19 @@ DAMAGES: dict[str, Damage] = {
     "manifest is huge": _manifest(b" " * (2**24) + b"{}"),
     "manifest is a pipe": _instead("manifest.json", os.mkfifo),
     "manifest is a link": _linked("manifest.json"),
-    "manifest of somebody else": _said(lambda said: {"name": "app", "version": 3}),
+    "manifest of somebody else": _manifest(b'{"name": "app", "version": 3}'),
     "title is a number": _said(lambda said: said.update(title=3)),
     "digests are numbers": _said(
         lambda said: said.update(digests=dict.fromkeys(said["digests"], 1))
     ),
-    "digest of the program missing": _said(lambda said: said["digests"].pop("main") and said),
+    "digest of the program missing": _said(lambda said: said["digests"].pop("main")),
     "digest outside the folder": _said(lambda said: said["digests"].update({"../x": "0"})),
     "digest of an absolute path": _said(lambda said: said["digests"].update({"/dev/zero": "0"})),
     "digest of a file that is not there": _said(lambda said: said["digests"].update({"x": "0"})),
     "interface missing": lambda home: (home / "program.json").unlink(),
-    "array damaged": _arrays(lambda path: _put(path, b"\xff" * 8)),
+    "array damaged": _arrays(lambda path: path.write_bytes(b"\xff" * 8)),
     "array missing": _arrays(Path.unlink),
-    "one array more": lambda home: _put(home / "static_arrays" / "more", b"1"),
+    "one array more": lambda home: (home / "static_arrays" / "more").touch(),
     "folder is a link": _folder_is_a_link,
     "folder that others can write": lambda home: home.chmod(0o777),
     "folder is read-only": _read_only,

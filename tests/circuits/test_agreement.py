@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import itertools
+from functools import partial
 
 import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from circuits import CircuitParameters, ManifoldCircuit, ReferenceCircuit, SphereLift
+from circuits import CircuitParameters, ManifoldCircuit, Noise, ReferenceCircuit, SphereLift
 from tests.conftest import CONSTANT_GAIN, FIRST_TILES, differences, moons, small_circuit
 
 # Agreement is not about settling.
@@ -67,24 +68,38 @@ def test_every_step_of_25_presentations(engine, start, gain):
         assert run[name].dims == reference[name].dims
 
 
-def test_one_presentation_on_cython(quick_cython):
-    """The rates, the readout and learning of a single presentation.
+def test_one_object_of_each_kind_on_cython(quick_cython, monkeypatch):
+    """A sum over synapses, steps of synapses and of cells, and noise.
 
-    Whatever prepares the next presentation is switched off: Cython compiles half as many modules.
+    The engine's other objects run in NumPy: Cython compiles four modules instead of thirty.
     """
-    prepare = ("load", "drive", "look", "look_again", "choose", "recruit", "measure", "restart")
+    from brian2 import CodeRunner, StateMonitor
+    from brian2.codegen.runtime.numpy_rt.numpy_rt import NumpyCodeObject
+
+    compiled = {"lateral_summed_variable_inhibition_pre", "lateral_stateupdater"}
+    compiled |= {"excitatory_stateupdater", "excitatory_perturbed_after_rates"}
+    seen = set()
 
     def extend(network):
         for item in network.sorted_objects:
-            if item.name.partition("_")[2] in prepare or item.name.startswith("pooling_"):
-                item.active = False
+            if item.name in compiled:
+                seen.add(item.name)
+            elif isinstance(item, CodeRunner):
+                item.codeobj_class = NumpyCodeObject
 
+    monitor = partial(StateMonitor, codeobj_class=NumpyCodeObject)
+    monkeypatch.setattr("circuits.network.StateMonitor", monitor)
     parameters = small_circuit(tile_radius=1.0)
-    centers = moons(6, seed=2, after=0)[0]
-    point, label = [[0.5, 0.4]], [1]
-    circuit = ManifoldCircuit(parameters, LIFT, "cython", tile_centers=centers, extend=extend)
-    run = circuit.run(point, label)
-    reference = ReferenceCircuit(parameters, LIFT, tile_centers=centers).run(point, label)
+    points, _, labels = moons(4, seed=2, after=0)
+    done = [Noise(on="h", size=0.05, seed=2**31 - 1)]
+    circuit = ManifoldCircuit(parameters, LIFT, "cython", extend=extend, perturbations=done)
+    run = circuit.run(points, labels)
+    assert seen == compiled
+    kinds = {
+        type(item.codeobj).__name__ for item in circuit.network.sorted_objects if item.name in seen
+    }
+    assert kinds == {"CythonCodeObject"}
+    reference = ReferenceCircuit(parameters, LIFT, perturbations=done).run(points, labels)
     found = differences(run, reference, ("h", "u", "y", "V", "W", "b", "w", "change"))
     assert max(found.values()) <= 1e-10, found  # rounding, as above
     assert np.abs(reference["w"].values).max() > 0.1
@@ -246,14 +261,3 @@ def test_streams_longer_than_a_chunk(engine, monkeypatch):
         # The drive at the start of a chunk is summed by NumPy: rounding.
         assert np.abs(pieces[name].values - whole[name].values).max() <= 1e-12, name
     assert pieces["W_snapshots"].shape[0] == 7
-
-
-def test_run_stream_yields_one_result_per_chunk(moons_lift):
-    parameters = small_circuit(tile_radius=1.0)
-    points, _, labels = moons(60, seed=2, after=10)
-    whole = ReferenceCircuit(parameters, moons_lift).run(points, labels)
-    chunks = ((points[i : i + 20], labels[i : i + 20]) for i in range(0, 60, 20))
-    runs = list(ReferenceCircuit(parameters, moons_lift).run_stream(chunks))
-    assert [len(run["y"]) for run in runs] == [20, 20, 20]
-    joined = np.concatenate([run["y"].values for run in runs])
-    assert (joined == whole["y"].values).all()

@@ -74,7 +74,7 @@ def test_what_a_circuit_is_made_of_is_checked():
         refused(call, words, error)
 
 
-def test_gain_and_floor_by_hand():
+def test_gain_floor_and_step_sizes_by_hand():
     control = noting(initial_weight=0.5)
     assert control.alpha == 1 - 1 / (2 * 100**2)
     assert control.gain is None
@@ -83,16 +83,13 @@ def test_gain_and_floor_by_hand():
     assert auto.gain == pytest.approx(6 * 2 * 100**2, rel=1e-11)  # 1 - alpha has lost 1e-12 of it
     assert auto.floor == 0
     assert noting(gain=7.5).gain == 7.5
-
-
-def test_step_sizes_by_hand():
     times = {"dt": "0.1 ms", "tau_h": "2 ms", "tau_u": "4 ms", "tau_V": "5 ms"}
     for circuit, gain in ((noting(**times), 1 / 0.5), (noting(gain=3, **times), 3)):
         assert circuit.gamma(0.5) == pytest.approx((gain * 0.05, 0.025, 0.02), rel=1e-15)
         assert (circuit.n_steps, circuit.dt_) == (30, 0.0001)
 
 
-def test_tiles_on_given_centres():
+def test_tiles_on_given_centres_on_first_points_and_idle():
     parameters = small_circuit(tile_radius=1.0, initial_weight=0.5)
     circuit = Noting(parameters, LIFT, tile_centers=line(6))
     state = circuit.state
@@ -105,18 +102,15 @@ def test_tiles_on_given_centres():
     assert (np.outer(state.u, state.h) == state.V).all()
     first = Noting(small_circuit(tiles="first", tile_radius=1.0), LIFT)
     refused(lambda: first.run(line(9) % 2), "6 tiles .*2 in the first 9", InputError)
-
-
-def test_tiles_that_idle_until_they_are_recruited():
-    circuit = noting()
-    circuit.run(line(1))
-    state = circuit.state
-    assert state.recruited.tolist() == [-1] * 6  # this one recruits nothing
-    assert not any(getattr(state, name).any() for name in ("W", "b", "w", "h", "V"))
-    assert np.linalg.norm(state.u) == pytest.approx(1, rel=1e-15)
-    first = Noting(small_circuit(tiles="first", tile_radius=1.0), LIFT)
     first.run(line(8))
     assert first.state.recruited.tolist() == [0] * 6
+    # Others are idle until a point recruits them.
+    idle = noting()
+    idle.run(line(1))
+    state = idle.state
+    assert state.recruited.tolist() == [-1] * 6
+    assert not any(getattr(state, name).any() for name in ("W", "b", "w", "h", "V"))
+    assert np.linalg.norm(state.u) == pytest.approx(1, rel=1e-15)
 
 
 def test_a_circuit_in_few_words(monkeypatch):
@@ -141,18 +135,6 @@ def test_a_circuit_in_few_words(monkeypatch):
     assert repr(noting()).endswith("0 presentations learned>")
 
 
-def test_copies_have_a_lock_of_their_own():
-    circuit = noting()
-    circuit.run(line(3))
-    circuit.tasks.clear()
-    copy = pickle.loads(pickle.dumps(circuit))
-    assert copy._turn is not circuit._turn
-    with copy._turn:
-        assert copy.state.learned == 3
-    copy.run(line(2))
-    assert (circuit.state.learned, copy.state.learned) == (3, 5)
-
-
 def test_a_state_is_a_copy_both_ways():
     circuit = noting()
     refused(lambda: circuit.state, "no state yet", InputError)
@@ -163,6 +145,18 @@ def test_a_state_is_a_copy_both_ways():
     circuit.state = state
     state.W += 1
     assert (circuit.state.W == 1).all()
+    # What only the cells of a twin know is not taken.
+    state.extra = {"cells.threshold": np.ones(3), "mine": np.ones(2)}
+    circuit.state = state
+    assert list(circuit.state.extra) == ["mine"]
+    # A pickled copy has a lock and a life of its own.
+    circuit.tasks.clear()
+    copy = pickle.loads(pickle.dumps(circuit))
+    assert copy._turn is not circuit._turn
+    with copy._turn:
+        assert copy.state.learned == 2
+    copy.run(line(2))
+    assert (circuit.state.learned, copy.state.learned) == (2, 4)
 
 
 def test_options_are_checked():
@@ -338,15 +332,6 @@ def test_connections_that_are_missing_have_no_weights():
     model = CircuitModel(connections={"lateral": mask})
     state = ReferenceCircuit(parameters, LIFT, model=model).seeded(LIFT(line(3)))
     assert ((state.V != 0) == mask).all()
-
-
-def test_what_only_the_cells_of_a_twin_know_is_not_taken_from_its_state():
-    circuit = noting()
-    circuit.run(line(2))
-    state = circuit.state
-    state.extra = {"cells.threshold": np.ones(3), "mine": np.ones(2)}
-    circuit.state = state
-    assert list(circuit.state.extra) == ["mine"]
 
 
 def test_a_failed_run_keeps_nothing(monkeypatch):

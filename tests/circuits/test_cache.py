@@ -22,7 +22,7 @@ import pytest
 from circuits import ManifoldCircuit, ReferenceCircuit, SphereLift
 from circuits.engines import cache, compiler, standalone
 from circuits.errors import EngineError
-from tests.circuits.damages import DAMAGES, HARMLESS
+from tests.circuits.damages import DAMAGES, FACTS, HARMLESS, get_script, make_script
 from tests.conftest import moons, small_circuit
 from tests.refusing import refused
 
@@ -85,12 +85,6 @@ def start_process(code: str = PROCESS) -> subprocess.Popen[str]:
     return subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
 
 
-def answer(process: subprocess.Popen[str]):
-    output, _ = process.communicate()
-    assert process.returncode == 0
-    return json.loads(output)
-
-
 def run_once(**changes):
     parameters = small_circuit(tile_radius=1.0, **changes)
     points, _, labels = moons(20, after=5)
@@ -104,6 +98,11 @@ def run_once(**changes):
 
 @pytest.mark.slow
 def test_processes_at_once_make_one_build_and_another_compiles_nothing(own_cache):
+    def answer(process):
+        output, _ = process.communicate()
+        assert process.returncode == 0
+        return json.loads(output)
+
     first = [answer(process) for process in [start_process() for _ in range(2)]]
     assert sorted(built for built, _, _ in first) == [False, True]
     last = answer(start_process())
@@ -116,7 +115,7 @@ def test_processes_at_once_make_one_build_and_another_compiles_nothing(own_cache
 def test_threads_at_once_make_one_build(own_cache):
     def make(folder: Path) -> dict[str, Any]:
         time.sleep(0.1)  # all the others are waiting by then
-        return script()(folder)
+        return make_script(folder)
 
     with ThreadPoolExecutor(4) as pool:
         jobs = [pool.submit(cache.get_build, FACTS, make, "a tiny program") for _ in range(4)]
@@ -124,7 +123,7 @@ def test_threads_at_once_make_one_build(own_cache):
     assert len({job.result()[0].directory for job in jobs}) == 1
 
 
-def test_one_build_serves_what_users_sweep_and_the_cache_is_bounded(filled_cache, monkeypatch):
+def test_one_build_serves_what_users_sweep(filled_cache):
     sweeps = [
         {"mu": 3.0, "learning_rate": 0.1, "readout_rate": 0.5, "initial_weight": 0.2},
         {"tau_h": "30 ms", "tau_u": "40 ms", "tau_V": "3 ms", "dt": "0.5 ms"},
@@ -132,38 +131,8 @@ def test_one_build_serves_what_users_sweep_and_the_cache_is_bounded(filled_cache
     ]
     for changes in sweeps:
         assert not run_once(**changes), changes
-    (first,) = cache.entries()
-    long_ago = time.time() - 3600
-    os.utime(filled_cache / first.key / "manifest.json", (long_ago, long_ago))
-    monkeypatch.setenv(cache.LIMIT_VARIABLE, str(int(1.5 * first.size)))
-    assert run_once(n_tiles=5)
-    (second,) = cache.entries()
-    assert second.key != first.key
-    assert "5 tiles" in second.title
-
-
-FACTS = {"a tiny program": 1}
-
-
-def script(says: str = "fine"):
-    """What makes a program without a compiler: a script."""
-
-    def make(folder: Path) -> dict[str, Any]:
-        program = folder / "main"
-        program.write_text(f"#!/bin/sh\necho {says}\n")
-        program.chmod(0o755)
-        (folder / "static_arrays").mkdir()
-        (folder / "static_arrays" / "one").write_bytes(bytes(8))
-        return {"random": False}
-
-    return make
-
-
-def get_script() -> tuple[cache.Build, bool]:
-    build, made = cache.get_build(FACTS, script(), "a tiny program")
-    assert build.interface == {"random": False}
-    assert subprocess.check_output([build.program]) == b"fine\n"
-    return build, made
+    (only,) = cache.entries()
+    assert "6 tiles" in only.title
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
@@ -189,15 +158,6 @@ def test_a_damaged_build_is_made_again_and_nothing_else_is_lost(own_cache, damag
     assert all((path / "notes").read_text() == "mine" for path in outside)
 
 
-def test_a_circuit_whose_build_was_damaged_gives_the_right_numbers(filled_cache, monkeypatch):
-    monkeypatch.chdir(filled_cache.parent)
-    monkeypatch.setenv(cache.DIRECTORY_VARIABLE, filled_cache.name)  # as a relative path
-    assert not run_once()
-    DAMAGES["array damaged"](folder_of_the_build(filled_cache))
-    assert run_once()
-    assert not run_once()
-
-
 def folder_of_the_build(root: Path) -> Path:
     (home,) = (path for path in root.iterdir() if path.is_dir())
     return home
@@ -205,12 +165,11 @@ def folder_of_the_build(root: Path) -> Path:
 
 @pytest.mark.parametrize("fate", ["gone", "illegal instruction", "crashes", "arrays"])
 def test_a_build_that_stops_working_is_made_again(filled_cache, monkeypatch, fate):
-    """Between looking for a build and starting it, and while a circuit holds on to it."""
-    points, _, labels = moons(20, after=5)
-    circuit = ManifoldCircuit(small_circuit(tile_radius=1.0), LIFT, "cpp_standalone")
+    """Between looking for a build and starting it; its folder is given as a relative path."""
+    monkeypatch.chdir(filled_cache.parent)
+    monkeypatch.setenv(cache.DIRECTORY_VARIABLE, filled_cache.name)
     home = folder_of_the_build(filled_cache)
-    load = cache._load
-    broken = []
+    load, broken = cache._load, []
     fates = {
         "gone": lambda: shutil.rmtree(home),
         "arrays": lambda: shutil.rmtree(home / "static_arrays"),
@@ -226,31 +185,24 @@ def test_a_build_that_stops_working_is_made_again(filled_cache, monkeypatch, fat
         return build
 
     monkeypatch.setattr(cache, "_load", load_and_break)
-    run = circuit.run(points, labels)
+    assert not run_once()  # found, and made again when it does not run
     assert broken
-    expected = ReferenceCircuit(circuit.parameters, LIFT).run(points, labels)
-    assert np.abs(run["h"].values - expected["h"].values).max() <= 1e-10
-    assert not run_once()
-
-
-def compiling(content: bytes):
-    """What writes a program of some content instead of compiling one."""
-
-    def compiled(folder: Path) -> None:
-        (folder / "main").write_bytes(content)
-        (folder / "main").chmod(0o755)
-
-    return compiled
+    DAMAGES["array damaged"](home)
+    assert [run_once(), run_once()] == [True, False]
 
 
 def test_a_program_that_does_not_work_is_reported(own_cache, monkeypatch):
     for content, words in (
         (b"\0", "Exec format error"),
-        (b"#!/bin/sh\necho nan\nexec sleep 1000\n", "said 'nan'"),
         (b"#!/bin/sh\necho -1\nexec sleep 1000\n", "said '-1'"),
-        (b"#!/bin/sh\nprintf '\\377\\376\\n'\nexec sleep 1000\n", "said '"),
+        (b"#!/bin/sh\nprintf 'nan\\377\\n'\nexec sleep 1000\n", "said 'nan"),
     ):
-        monkeypatch.setattr(standalone, "compile_program", compiling(content))
+
+        def compile_program(folder: Path, content: bytes = content) -> None:
+            (folder / "main").write_bytes(content)
+            (folder / "main").chmod(0o755)
+
+        monkeypatch.setattr(standalone, "compile_program", compile_program)
         refused(run_once, words, EngineError, most=400)
         cache.clear()
 
@@ -272,15 +224,19 @@ def test_only_builds_of_ours_are_listed_cleared_and_evicted(own_cache, monkeypat
     shutil.copytree(home, elsewhere)
     link = own_cache / "0123456789abcdef01234569"
     link.symlink_to(elsewhere)
-    assert [entry.key for entry in cache.entries()] == [home.name]
-    long_ago = time.time() - 3600
-    os.utime(home / "manifest.json", (long_ago, long_ago))
-    monkeypatch.setenv(cache.LIMIT_VARIABLE, "0")
-    other, _ = cache.get_build({"another": 1}, script(), "another")
-    assert [entry.key for entry in cache.entries()] == [other.directory.name]
-    assert cache.clear() == 1
+    (entry,) = cache.entries()
+    assert (entry.key, entry.title) == (home.name, "a tiny program")
+    # Two builds have room: the third evicts the one that was used longest ago.
+    monkeypatch.setenv(cache.LIMIT_VARIABLE, str(int(2.5 * entry.size)))
+    builds = [home]
+    for number in range(2):
+        for age, build in enumerate(reversed(builds), 1):
+            os.utime(build / "manifest.json", (time.time() - 3600 * age,) * 2)
+        made, _ = cache.get_build({"another": number}, make_script, "a tiny program")
+        builds.append(made.directory)
+    assert [entry.key for entry in cache.entries()] == [builds[2].name, builds[1].name]
+    assert [cache.clear(), cache.clear()] == [2, 0]
     assert cache.entries() == []
-    assert cache.clear() == 0
     assert all(path.exists() for path in users)
     assert (elsewhere / "main").exists()
     assert link.is_symlink()
@@ -326,17 +282,13 @@ def test_clearing_waits_for_a_build_in_the_making(filled_cache):
     assert cache.entries() == []
 
 
-def test_a_cache_that_is_a_file(tmp_path, monkeypatch):
-    blocked = tmp_path / "file"
-    blocked.write_text("")
-    monkeypatch.setenv(cache.DIRECTORY_VARIABLE, str(blocked))
+def test_a_cache_that_is_a_file_and_a_limit_that_is_no_number(own_cache, monkeypatch):
+    own_cache.write_text("")
     for use in (get_script, cache.entries, cache.clear):
-        refused(use, f"{blocked} .*MANIFOLD_CIRCUIT", EngineError, most=400)
-    assert blocked.read_text() == ""
-
-
-def test_a_limit_that_is_no_number(own_cache, monkeypatch):
-    for text in ("much", "-1", "1e9", "\u0663", "9" * 5000, " 1"):
+        refused(use, f"{own_cache} .*MANIFOLD_CIRCUIT", EngineError, most=400)
+    assert own_cache.read_text() == ""
+    own_cache.unlink()
+    for text in ("much", "-1", "\u0663", "9" * 5000, " 1"):
         monkeypatch.setenv(cache.LIMIT_VARIABLE, text)
         refused(get_script, "_LIMIT .*got '", EngineError, most=200)
 
@@ -377,31 +329,31 @@ def test_folders_of_others_are_refused(own_cache, monkeypatch):
         refused(use, f"{own_cache} belongs to another user", EngineError, most=400)
 
 
-def fake_compiler(path: Path, lines: str) -> str:
-    path.write_bytes(b"#!/bin/sh\n" + lines.encode("latin-1") + b"\n")
+def fake_compiler(path: Path, content: str) -> str:
+    path.write_bytes(content.encode("latin-1"))
     path.chmod(0o755)
     return str(path)
 
 
+def compile_in_the_cache():
+    return cache.get_build(FACTS, compiler.compile_program, "a program")
+
+
 def test_compilers_that_fail(own_cache, tmp_path, monkeypatch):
-    for number, (lines, message) in enumerate(
-        (
-            ("echo 'fatal error: out of ideas' >&2; exit 1", ": fatal error: out of ideas$"),
-            ("echo 'error: \xff\xfe' >&2; exit 1", ": error: \ufffd\ufffd$"),
-            ("exit 0", "no program"),
-        )
+    failing = tmp_path / "compiler"
+    for content, message in (
+        ("#!/bin/sh\necho 'fatal error: out of ideas' >&2; exit 1", "fatal error: out of ideas$"),
+        ("#!/bin/sh\necho 'error: \xff\xfe' >&2; exit 1", ": error: \ufffd\ufffd$"),
+        ("#!/bin/sh\nexit 0", "no program"),
+        ("\0", "compiler' cannot be started"),
     ):
-        monkeypatch.setenv("CXX", fake_compiler(tmp_path / f"compiler{number}", lines))
-        refused(run_once, message, EngineError, most=400)
+        monkeypatch.setenv("CXX", fake_compiler(failing, content))
+        compiler._works.cache_clear()
+        refused(compile_in_the_cache, message, EngineError, most=400)
         assert not [path for path in own_cache.iterdir() if path.is_dir()]
         assert not compiler.compiler_works()
-    (tmp_path / "broken").write_bytes(b"\0")
-    (tmp_path / "broken").chmod(0o755)
-    monkeypatch.setenv("CXX", str(tmp_path / "broken"))
-    assert not compiler.compiler_works()
-    refused(run_once, "broken' cannot be started", EngineError, most=400)
-    lines = 'if [ "$1" = --version ]; then echo "\xff\xfe 1.0"; else exec g++ "$@"; fi'
-    monkeypatch.setenv("CXX", fake_compiler(tmp_path / "other", lines))
+    other = fake_compiler(tmp_path / "other", "#!/bin/sh\necho '\xff\xfe 1.0'")
+    monkeypatch.setenv("CXX", other)
     assert compiler.toolchain()["version"] == "\ufffd\ufffd 1.0"
 
 
@@ -410,15 +362,16 @@ def test_the_compiler_is_a_command(own_cache, tmp_path, monkeypatch):
     assert real is not None
     monkeypatch.setenv("CXX", f"{real} -m64 '-DTEXT=two words'")
     assert compiler.compiler() == (real, "-m64", "-DTEXT=two words")
-    assert run_once()
-    assert not run_once()
-    monkeypatch.setenv("CXX", f"{real} -m64")
-    keys = [cache.get_build(FACTS, script(), "") for _ in range(2)]
-    assert [made for _, made in keys] == [True, False]
+    folder = tmp_path / "sources"
+    folder.mkdir()
+    (folder / "main.cc").write_text("#define QUOTED(x) #x\nint main() { return !QUOTED(TEXT)[8]; }")
+    compiler.compile_program(folder)
+    assert subprocess.run([folder / "main"]).returncode == 0  # the text has nine letters
+    assert [get_script()[1], get_script()[1]] == [True, False]
     monkeypatch.setenv("CXX", real)
-    assert cache.get_build(FACTS, script(), "")[1]  # other options, another build
+    assert get_script()[1]  # other options, another build
     (tmp_path / "my tools").mkdir()
-    blank = fake_compiler(tmp_path / "my tools" / "cc", f'exec {real} "$@"')
+    blank = fake_compiler(tmp_path / "my tools" / "cc", f'#!/bin/sh\nexec {real} "$@"')
     monkeypatch.setenv("CXX", blank)
     assert compiler.compiler() == (blank,)
     monkeypatch.chdir(tmp_path)
@@ -460,7 +413,7 @@ def test_a_cache_that_takes_no_programs(tmp_path, options, before, made, reason)
         folder.mkdir()
     code = """
 import subprocess, os
-from tests.circuits.test_cache import get_script
+from tests.circuits.damages import get_script
 build, made = get_script()
 print(made, build.directory.parent)
 print(get_script()[1])
@@ -475,7 +428,7 @@ print(build.program.exists())
     environment = {**os.environ, cache.DIRECTORY_VARIABLE: str(root), "TMPDIR": str(temporary)}
     if before:
         full = {**environment, cache.DIRECTORY_VARIABLE: f"{root}.full"}
-        fill = "from tests.circuits.test_cache import get_script; get_script()"
+        fill = "from tests.circuits.damages import get_script; get_script()"
         subprocess.run([sys.executable, "-c", fill], env=full, check=True)
     text = MOUNTED.format(before=before, options=options, python=sys.executable)
     done = subprocess.run(
@@ -499,24 +452,21 @@ print(build.program.exists())
     assert list(temporary.iterdir()) == []
 
 
-def test_a_folder_that_refuses_builds(own_cache, monkeypatch, capsys):
+def test_a_folder_that_refuses_builds_and_a_full_disk(own_cache, monkeypatch, capsys):
     def refuse(*arguments: Any, **options: Any) -> None:
         raise PermissionError(errno.EACCES, "Permission denied")
 
-    monkeypatch.setattr(Path, "mkdir", refuse)
-    monkeypatch.setattr(cache, "process_folder", lambda: own_cache.parent)
-    refused(get_script, "neither .* nor .*Permission denied", EngineError, most=500)
-    assert "Permission denied" in capsys.readouterr().err
-
-
-def test_a_full_disk_leaves_nothing_half_made(own_cache):
-    def make(folder: Path) -> dict[str, Any]:
+    def fill_the_disk(folder: Path) -> dict[str, Any]:
         (folder / "main.cc").write_text("int main(")
         raise OSError(errno.ENOSPC, "No space left")
 
     words = f"{own_cache} .*No space left"
-    refused(lambda: cache.get_build(FACTS, make, "tiny"), words, EngineError, most=400)
+    refused(lambda: cache.get_build(FACTS, fill_the_disk, ""), words, EngineError, most=400)
     assert not [path for path in own_cache.iterdir() if path.is_dir()]
+    monkeypatch.setattr(Path, "mkdir", refuse)
+    monkeypatch.setattr(cache, "process_folder", lambda: own_cache.parent)
+    refused(get_script, "neither .* nor .*Permission denied", EngineError, most=500)
+    assert "Permission denied" in capsys.readouterr().err
 
 
 LONG = """
@@ -550,7 +500,7 @@ def test_an_interrupt_stops_the_program_and_leaves_nothing_behind():
 def test_memory_does_not_grow_with_the_stream():
     circuit = ManifoldCircuit(small_circuit(tile_radius=1.0), LIFT, "cpp_standalone")
     rng = np.random.default_rng(0)
-    chunks = (rng.uniform(0, 0.5, (400, 2)) for _ in range(30))
+    chunks = (rng.uniform(0, 0.5, (400, 2)) for _ in range(20))
     peaks = []
     tracemalloc.start()
     for run in circuit.run_stream(chunks):
@@ -558,5 +508,5 @@ def test_memory_does_not_grow_with_the_stream():
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.reset_peak()
     tracemalloc.stop()
-    # A chunk's results take 400 (6 + 2 + 1 + ...) numbers, about 60 kB; thirty would take 2 MB.
+    # A chunk's results take 400 (6 + 2 + 1 + ...) numbers, about 60 kB; ten would take 600 kB.
     assert max(peaks[10:]) - max(peaks[2:10]) < 30_000

@@ -9,7 +9,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.datasets import make_blobs, make_moons
 from sklearn.exceptions import NotFittedError
-from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -32,7 +32,7 @@ def blobs(n: int = 200, seed: int = 0):
     return make_blobs(n, centers=[[0, 0], [4, 0], [0, 4]], cluster_std=0.5, random_state=seed)
 
 
-def few(y, count: int = 3, seed: int = 0, missing=-1):
+def few(y, count: int = 3, missing=-1):
     """The first labels of every class, and none for the other points."""
     some = np.full(len(y), missing, dtype=np.asarray(y).dtype)
     for label in np.unique(y):
@@ -76,25 +76,17 @@ def test_a_stream_goes_on_where_it_stopped():
     whole, parts = (ManifoldClassifier(tile_radius=1.5) for _ in range(2))
     # The lift is of the first points: they have to be the same.
     whole.partial_fit(X[:30], y[:30], classes=[0, 1, 2])
+    size = len(pickle.dumps(whole.circuit_))
     whole.partial_fit(X[30:], y[30:])
     parts.partial_fit(X[:30], y[:30], classes=[0, 1, 2])
-    for start in (30, 31, 60):
-        end = {30: 31, 31: 60, 60: 90}[start]
+    for start, end in ((30, 31), (31, 60), (60, 90)):
         parts.partial_fit(X[start:end], y[start:end])
     assert (whole.circuit_.state.w == parts.circuit_.state.w).all()
     assert (whole.circuit_.state.W == parts.circuit_.state.W).all()
     assert parts.circuit_.state.learned == 90
     assert len(parts.undecided_) == 30
-
-
-def test_memory_does_not_grow_with_what_was_seen():
-    X, y = blobs(3000)
-    made = ManifoldClassifier(n_tiles=100, tile_radius=2.0)
-    sizes = []
-    for start in range(0, 3000, 1000):
-        made.partial_fit(X[start : start + 1000], y[start : start + 1000], classes=[0, 1, 2])
-        sizes.append(len(pickle.dumps(made.circuit_)))
-    assert max(sizes) - min(sizes) < 100
+    # Points are not kept: 60 more would take 960 bytes.
+    assert abs(len(pickle.dumps(whole.circuit_)) - size) < 100
 
 
 @pytest.mark.parametrize(
@@ -102,8 +94,7 @@ def test_memory_does_not_grow_with_what_was_seen():
     [
         (np.array(["ant", "bee", "cat"]), "-1"),
         (np.array(["ant", "bee", "cat"], dtype=object), -1),
-        (np.array([10, 20, 30]), -1),
-        (np.array([0.0, 1.0, 2.0]), -1),
+        (np.array([10.0, 20.0, 30.0]), -1),
     ],
 )
 def test_any_labels(names, missing):
@@ -232,11 +223,13 @@ def test_unlabelled_points_help():
     assert alone.fit(X[known], labels[known]).score(X, y) < 0.9
 
 
-@pytest.mark.parametrize("engine", ["reference", "numpy", "cpp_standalone"])
+@pytest.mark.parametrize(
+    "engine", ["reference", "numpy", pytest.param("cpp_standalone", marks=pytest.mark.slow)]
+)
 def test_engines_agree(engine):
-    X, y = blobs(60)
+    X, y = blobs(20)
     labels = few(y)
-    options = {"n_tiles": 20, "tile_radius": 1.5, "random_state": 3}
+    options = {"n_tiles": 20, "tile_radius": 1.5, "n_passes": 1, "random_state": 3}
     exact = ManifoldClassifier(**options).fit(X, labels)
     other = ManifoldClassifier(**options, engine=engine).fit(X, labels)
     assert other.circuit_.engine == engine
@@ -248,9 +241,8 @@ def test_engines_agree(engine):
 def test_it_goes_where_estimators_go():
     X, y = blobs()
     line = make_pipeline(StandardScaler(), ManifoldClassifier(random_state=0))
-    assert cross_val_score(line, X, y, cv=3).mean() > 0.97
     grid = GridSearchCV(line, {"manifoldclassifier__n_tiles": [20, 100]}, cv=2).fit(X, y)
-    assert grid.best_score_ > 0.9
+    assert grid.best_score_ > 0.97
     made = line.fit(X, few(y))
     again = pickle.loads(pickle.dumps(made))
     assert (again.predict_proba(X) == made.predict_proba(X)).all()
@@ -259,87 +251,73 @@ def test_it_goes_where_estimators_go():
     assert clone(made[-1]).get_params() == made[-1].get_params()
 
 
-def test_order_is_of_the_random_state():
-    X, y = blobs()
-    first, same, other = (
-        ManifoldClassifier(random_state=seed).fit(X, few(y)) for seed in (0, 0, 1)
-    )
-    assert (first.circuit_.state.W == same.circuit_.state.W).all()
-    assert not (first.circuit_.state.W == other.circuit_.state.W).all()
+def test_order_is_of_the_random_state_and_passes_are_counted():
+    X, y = blobs(60)
+    options = ((0, 3), (0, 3), (1, 3), (0, 1), (0, np.int64(2)))
+    made = [ManifoldClassifier(random_state=s, n_passes=n).fit(X, few(y)) for s, n in options]
+    states = [one.circuit_.state for one in made]
+    assert (states[0].W == states[1].W).all()
+    assert not (states[0].W == states[2].W).all()
+    # One pass more, in silence.
+    assert [state.learned for state in states] == [4 * 60, 4 * 60, 4 * 60, 2 * 60, 3 * 60]
 
 
-def test_more_passes():
-    X, y = blobs()
-    for passes in (1, 4, np.int64(2)):
-        made = ManifoldClassifier(n_passes=passes).fit(X, few(y))
-        assert made.circuit_.state.learned == (1 + passes) * len(X)  # one of them in silence
-
-
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        ({"engine": "gpu"}, "there is no engine 'gpu': use auto, cpp_standalone"),
-        ({"engine": 3}, "there is no engine 3: use auto"),
-        ({"engine": ["exact"]}, "there is no engine"),
-        ({"n_tiles": None}, "n_tiles must be"),
-        ({"n_passes": 0}, "n_passes must be at least 1, got 0"),
-        ({"n_passes": 1.5}, "n_passes must be a whole number, got 1.5"),
-        ({"n_passes": True}, "n_passes must be a whole number, got True"),
-        ({"n_tiles": 0}, "n_tiles must be"),
-        ({"tile_radius": -1.0}, "tile_radius must be"),
-        ({"mu": "much"}, "mu must be"),
-    ],
-)
-def test_bad_parameters_are_named(changes, words):
+def test_bad_parameters_are_named():
     X, y = blobs(30)
-    made = ManifoldClassifier(**changes)
-    with refused(words):
-        made.fit(X, y)
-    assert not hasattr(made, "circuit_")
+    for changes, words in (
+        ({"engine": "gpu"}, "engine 'gpu'.*auto, cpp_standalone"),
+        ({"engine": ["exact"]}, "engine"),
+        ({"n_passes": 0}, "n_passes .*1, got 0"),
+        ({"n_passes": 1.5}, "n_passes .*got 1.5"),
+        ({"n_passes": True}, "n_passes .*got True"),
+        ({"n_tiles": None}, "n_tiles"),
+        ({"tile_radius": -1.0}, "tile_radius"),
+        ({"mu": "much"}, "mu"),
+    ):
+        made = ManifoldClassifier(**changes)
+        with refused(words):
+            made.fit(X, y)
+        assert not hasattr(made, "circuit_")
 
 
 def test_bad_labels_are_named():
     X, y = blobs(30)
-    made = ManifoldClassifier().partial_fit(X, y, classes=[0, 1, 2])
-    with pytest.raises(InputError, match=r"among the classes \[0, 1, 2\] or -1, got 7"):
-        made.partial_fit(X, np.append(y[:29], 7))
-    with pytest.raises(InputError, match="got 8"):  # the first of several
-        made.partial_fit(X, [-1, 8, 7] * 10)
-    with pytest.raises(InputError, match=r"classes must stay those of the first call, \[0, 1, 2\]"):
-        made.partial_fit(X, y, classes=[0, 1])
-    with pytest.raises(NotFittedError):
-        ManifoldClassifier().predict(X)
-    with pytest.raises(InputError, match="there are no labels"):
-        ManifoldClassifier().fit(X, np.full(30, -1))
-    with pytest.raises(ValueError, match="NaN"):
-        ManifoldClassifier().fit(np.full((30, 2), np.nan), y)
-    with refused("labels must all be texts, or -1 where one is missing, got None"):
-        ManifoldClassifier().fit(X, np.array(["a", None, "b"] * 10, dtype=object))
-    with refused("all be texts, or -1 where one is missing, got 3"):
-        ManifoldClassifier().fit(X, np.array(["a", -1, "b"] * 9 + ["a", "b", 3], dtype=object))
-
-
-def test_a_refused_first_call_leaves_nothing():
-    """A stream whose first call is refused begins with the next one."""
-    X, y = blobs(30)
     made = ManifoldClassifier()
-    with refused("labels must be among the classes"):
+    # A stream whose first call is refused begins with the next one.
+    with refused("got 9"):
         made.partial_fit(X, np.full(30, 9), classes=[0, 1, 2])
     assert not hasattr(made, "circuit_")
     assert made.partial_fit(X, y, classes=[0, 1, 2]).circuit_.state.learned == 30
+    for labels, classes, words in (
+        (np.append(y[:29], 7), None, r"\[0, 1, 2\] or -1, got 7"),
+        ([-1, 8, 7] * 10, None, "got 8"),  # the first of several
+        (y, [0, 1], r"first call, \[0, 1, 2\]"),
+    ):
+        with pytest.raises(InputError, match=words):
+            made.partial_fit(X, labels, classes=classes)
+    with pytest.raises(NotFittedError):
+        ManifoldClassifier().predict(X)
+    for points, labels, words in (
+        (X, np.full(30, -1), "no labels"),
+        (np.full((30, 2), np.nan), y, "NaN"),
+        (X, np.array(["a", None, "b"] * 10, dtype=object), "texts.*got None"),
+        (X, np.array(["a", -1, "b"] * 9 + ["a", "b", 3], dtype=object), "texts.*got 3"),
+    ):
+        with refused(words):
+            ManifoldClassifier().fit(points, labels)
 
 
 def test_a_radius_needs_points_that_differ():
     for points in (np.ones((1, 2)), np.ones((10, 2))):
         labels = np.arange(len(points)) % 2
-        with refused("a tile_radius cannot be chosen from one sample: give a tile_radius"):
+        with refused("tile_radius .*one sample"):
             ManifoldClassifier().partial_fit(points, labels, classes=[0, 1])
         made = ManifoldClassifier(tile_radius=0.5).partial_fit(points, labels, classes=[0, 1])
         assert made.transform(points)[0].tolist() == [1.0] + [0.0] * 399
         assert not made.transform(points + 1).any()
 
 
-@pytest.mark.parametrize("unit", [1e-200, 1e-12, 1e12, 1e200])
+@pytest.mark.parametrize("unit", [1e-200, 1e12])
 def test_units_do_not_matter(unit):
     """A power of ten is not one of two: rounding of the points moves rates by some 1e-13."""
     X, y = blobs(60)

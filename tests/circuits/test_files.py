@@ -44,17 +44,11 @@ def test_the_new_takes_the_place_of_the_old(tmp_path):
     assert path.stat().st_mode & 0o777 == 0o666 & ~mask  # as of any file the user makes
 
 
-def fail_half_way(path):
-    with files.writing(path) as partial:
-        partial.write_text("half")
-        raise KeyError
-
-
 def test_what_fails_leaves_the_old(tmp_path):
     path = tmp_path / "file.txt"
     files.write(path, "old")
-    with pytest.raises(KeyError):
-        fail_half_way(path)
+    with pytest.raises(UnicodeEncodeError):
+        files.write(path, "half\udcff")
     assert path.read_text() == "old"
     assert list(tmp_path.iterdir()) == [path]
 
@@ -76,7 +70,7 @@ def test_places_that_cannot_be_written(tmp_path):
     assert (tmp_path / "a" / "b").is_dir()
 
 
-@pytest.mark.parametrize("room", [0, 4096, 99_999])
+@pytest.mark.parametrize("room", [0, 99_999])
 def test_no_room_for_all_of_it(tmp_path, room):
     """The kernel refuses to let a file grow beyond a size, as a full disk does."""
     path = tmp_path / "file"

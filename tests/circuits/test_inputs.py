@@ -9,6 +9,7 @@ import tracemalloc
 from datetime import datetime
 from decimal import Decimal
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -90,34 +91,28 @@ EXACT = POINTS.astype(np.float32).astype(float)  # exact in single precision as 
 FRAME = pd.DataFrame(EXACT, columns=["x", "y"], index=np.arange(40)[::-1] * 7)
 
 
-@table(
-    "points",
-    [
+def test_points_of_any_form():
+    forms = [
         EXACT.tolist(),
         [np.array(row) for row in EXACT],
         EXACT.astype(np.float32),
         EXACT.astype(">f8"),
         EXACT.astype(object),
         np.ma.array(EXACT, mask=np.zeros(EXACT.shape, bool)),
-        FRAME,
         FRAME.astype({"x": "Float64"}),
         xr.DataArray(EXACT),
         [[Fraction(x), Decimal(y)] for x, y in EXACT],
-    ],
-)
-def test_points_of_any_form(points):
-    found = as_points(points)
-    assert found.dtype == np.dtype("=f8")
-    assert (found == EXACT).all()
-    assert tile_radius_for(points, 5) == tile_radius_for(EXACT, 5)
-    lift = SphereLift.around(points)
-    assert (lift(points) == lift(EXACT)).all()
-
-
-@table("kind", [bool, np.uint64, ">i4"])
-def test_whole_numbers_are_points(kind):
-    points = np.array([[0, 1], [1, 0], [1, 1]])
-    assert (as_points(points.astype(kind)) == points).all()
+    ]
+    for points in forms:
+        found = as_points(points)
+        assert found.dtype == np.dtype("=f8")
+        assert (found == EXACT).all()
+    lift = SphereLift.around(FRAME)
+    assert (lift(FRAME) == lift(EXACT)).all()
+    assert tile_radius_for(FRAME, 5) == tile_radius_for(EXACT, 5)
+    whole = np.array([[0, 1], [1, 0], [1, 1]])
+    for kind in (bool, np.uint64, ">i4"):
+        assert (as_points(whole.astype(kind)) == whole).all()
 
 
 def test_points_are_copied():
@@ -155,7 +150,6 @@ MASKED[7, 1] = np.ma.masked
         (pd.DataFrame({"x": pd.array([1, None], dtype="Int64")}), "real numbers|finite"),
         (None, "real numbers"),
         (pd.Series([1.0, 2.0]), r"\(T, d\), got \(2,\)"),
-        (np.zeros((2, 2, 2)), r"got \(2, 2, 2\)"),
         (np.zeros((5, 0)), r"\(T, d\), got \(5, 0\)"),
         (np.zeros((0, 2)), "no points"),
         ([[0.0, 0.0], [np.inf, 0.0]], r"finite: 1 .*point 1 at \[inf, 0.0\]"),
@@ -170,16 +164,11 @@ def test_points_that_cannot_be_used(points, words):
     refused(lambda: ReferenceCircuit(small_circuit(), LIFT).run(points), "points", InputError)
 
 
-def test_points_of_another_dimension():
-    refused(lambda: LIFT([[0.0, 0.0, 0.0]]), r"\(T, 2\), got \(1, 3\)", InputError)
-
-
 LABELS = np.resize([0, -1, 0, 1], 40)
 
 
-@table(
-    "labels",
-    [
+def test_labels_of_any_form():
+    for labels in (
         LABELS.tolist(),
         LABELS[:, None],
         LABELS.astype(object),
@@ -187,13 +176,9 @@ LABELS = np.resize([0, -1, 0, 1], 40)
         np.ma.array(LABELS),
         pd.Series(LABELS, dtype="Int64", index=np.arange(40)[::-1] * 3),
         xr.DataArray(LABELS),
-    ],
-)
-def test_labels_of_any_form(labels):
-    assert (as_labels(labels, 40, 1) == LABELS[:, None]).all()
-
-
-def test_labels_for_all_readouts_or_each():
+    ):
+        assert (as_labels(labels, 40, 1) == LABELS[:, None]).all()
+    # For all readouts, or for each.
     assert as_labels(None, 2, 3).tolist() == [[0, 0, 0], [0, 0, 0]]
     assert as_labels([1, -1], 2, 3).tolist() == [[1, 1, 1], [-1, -1, -1]]
     assert as_labels([[1, 0], [0, -1]], 2, 2).tolist() == [[1, 0], [0, -1]]
@@ -241,7 +226,7 @@ def scaled_run(scale: float, settling: str, offset: float = 0.0):
 @table("settling", ["exact", "dynamics"])
 def test_the_unit_of_the_data_does_not_matter(settling):
     one, answers, radius = scaled_run(1.0, settling)
-    for scale in (2.0**-1000, 1e-12, 2.0**10, 1e300):
+    for scale in (2.0**-1000, 1e300):
         run, scaled, scaled_radius = scaled_run(scale, settling)
         # Powers of two change no digit. Other scales round points, to 1e-16 of the lift's radius
         # 2.4: products change by that, which is 4e-15 of 1 - alpha = 0.03, and so do the rates.
@@ -254,18 +239,6 @@ def test_the_unit_of_the_data_does_not_matter(settling):
         assert np.abs(np.linalg.norm(run["W"].values, axis=1)).max() < 1
 
 
-@UNSETTLED
-def test_far_from_the_origin_the_lift_is_the_same():
-    # The points are rounded to 1e9 x 1e-16 there, 1e-7 of the lift's radius.
-    near, far = (scaled_run(1.0, "exact", offset)[0] for offset in (0.0, 1e9))
-    assert np.abs(near["h"].values - far["h"].values).max() < 1e-4
-
-
-def test_points_that_reach_beyond_numbers():
-    refused(lambda: SphereLift.around([[-1.7e308, 0], [1.7e308, 0]]), "-1.7e.308 to 1.7e.308")
-    refused(lambda: LIFT([[1.7e308, -1.7e308]]), "radius 2")
-
-
 def test_lifts_that_make_no_sense():
     wrong = ("ab", [], [[0.0, 0.0]], [np.nan, 0.0], np.ma.array([1.0], mask=True), {}, HUGE_TEXT)
     for center in wrong:
@@ -275,14 +248,23 @@ def test_lifts_that_make_no_sense():
         refused(lambda r=radius: LIFT.alpha(r), "^tile_radius .*above 0", ParameterError)
     for slack in (None, 0.99, np.nan):
         refused(lambda s=slack: SphereLift.around(POINTS, s), "slack .*got", ParameterError)
-
-
-def test_tiles_far_smaller_than_the_lift_are_refused():
+    # Points that reach beyond numbers, or are of another dimension.
+    refused(lambda: SphereLift.around([[-1.7e308, 0], [1.7e308, 0]]), "-1.7e.308 to 1.7e.308")
+    refused(lambda: LIFT([[1.7e308, -1.7e308]]), "radius 2")
+    refused(lambda: LIFT([[0.0, 0.0, 0.0]]), r"\(T, 2\), got \(1, 3\)", InputError)
+    # Tiles far smaller than the lift.
     lift = SphereLift((0, 0), 3e6)
     for radius in (3.0, 3e-294):
         words = rf"tile_radius={radius:g} .* radius 3e\+06"
         refused(lambda r=radius: lift.alpha(r), words, ParameterError)
     refused(lambda: ReferenceCircuit(small_circuit(tile_radius=3.0), lift), "3e.06", ParameterError)
+
+
+@UNSETTLED
+def test_far_from_the_origin_the_lift_is_the_same():
+    # The points are rounded to 1e9 x 1e-16 there, 1e-7 of the lift's radius.
+    near, far = (scaled_run(1.0, "exact", offset)[0] for offset in (0.0, 1e9))
+    assert np.abs(near["h"].values - far["h"].values).max() < 1e-4
 
 
 @UNSETTLED
@@ -333,12 +315,11 @@ def test_the_memory_of_the_tile_radius_is_bounded():
 
 
 def test_tile_radii_that_make_no_sense():
-    for n_tiles, overlap in ((0, 5), (2.5, 5), (None, 5), (True, 5), (4, 0), (4, np.nan)):
-        refused(
-            lambda n=n_tiles, o=overlap: tile_radius_for(POINTS, n, o),
-            "n_tiles" if overlap == 5 else "overlap",
-            ParameterError,
-        )
+    for n_tiles, overlap, words in (
+        *((n_tiles, 5, "n_tiles") for n_tiles in (0, 2.5, None, True)),
+        *((4, overlap, "overlap") for overlap in (0, np.nan)),
+    ):
+        refused(partial(tile_radius_for, POINTS, n_tiles, overlap), words, ParameterError)
     refused(lambda: tile_radius_for([[1.0, 2.0]], 3), "coincide", InputError)
     assert tile_radius_for([[0.0], [1.0]], 1) == 1.0
 

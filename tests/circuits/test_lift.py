@@ -120,19 +120,19 @@ def test_the_tile_radius_is_a_quantile_of_distances():
     # all are within 3, 4 and 3 of the three corners.
     triangle = [[0.0, 0.0], [4.0, 0.0], [0.0, 3.0]]
     assert [tile_radius_for(triangle, n, 1) for n in (1, 2)] == [5, 3]
-
-
-@pytest.mark.parametrize("unit", [1e-300, 1e300])
-def test_the_tile_radius_scales_with_the_points(unit):
-    """Squares of these distances over- or underflow; all points are within 3, 3, 2, 2 and 3."""
+    # Squares of these distances over- or underflow; all points are within 3, 3, 2, 2 and 3.
     line = np.array([[0.0], [1e-20], [1.0], [2.0], [3.0]])
-    assert tile_radius_for(unit * line, 5) / unit == pytest.approx(3, rel=1e-15)
+    for unit in (1e-300, 1e300):
+        assert tile_radius_for(unit * line, 5) / unit == pytest.approx(3, rel=1e-15)
 
 
-def test_at_most_a_thousand_points_evenly_spread():
+def test_some_points_evenly_spread_and_distinct_rows():
     for count, step in ((1, 1), (1000, 1), (1001, 2), (2000, 2), (2001, 3)):
         assert some_of(np.arange(count)).tolist() == list(range(0, count, step))
     assert some_of(np.arange(10), 4).tolist() == [0, 3, 6, 9]
+    rows = np.array([[2.0, 0.0], [1.0, 0.0], [2.0, 0.0], [1.0, 1.0], [0.0, 0.0]])
+    assert distinct_rows(rows, 3).tolist() == [0, 1, 3]
+    assert distinct_rows(rows, 9).tolist() == [0, 1, 3, 4]
 
 
 def test_points_in_units_of_their_own():
@@ -142,9 +142,3 @@ def test_points_in_units_of_their_own():
         assert scaled.tolist() == [[3 / 8, -5 / 8], [0, 1 / 8]]
         assert 2.0**unit == 8 * factor
     assert in_own_units(np.zeros((1, 2)))[0].tolist() == [[0, 0]]
-
-
-def test_distinct_rows_are_the_first_of_their_kind():
-    rows = np.array([[2.0, 0.0], [1.0, 0.0], [2.0, 0.0], [1.0, 1.0], [0.0, 0.0]])
-    assert distinct_rows(rows, 3).tolist() == [0, 1, 3]
-    assert distinct_rows(rows, 9).tolist() == [0, 1, 3, 4]

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from functools import partial
+
 import numpy as np
 import pytest
 import xarray as xr
 
-from circuits import ReferenceCircuit, SphereLift, results, selection
+from circuits import ReferenceCircuit, SphereLift, selection
 from circuits.errors import InputError
-from circuits.files import FileError
 from circuits.measures import (
     accuracy,
     diffusion_slopes,
@@ -21,6 +23,7 @@ from circuits.measures import (
     tile_positions,
 )
 from tests.conftest import moons, small_circuit
+from tests.refusing import refused
 
 LIFT = SphereLift(center=(0.5, 0.25), radius=3.0)
 
@@ -51,7 +54,7 @@ def test_tiles_are_ordered_by_the_nearest_point_or_from_left_to_right():
     assert tile_order(centers, points, axis=1).tolist() == [3, 2, 1, 0]
 
 
-def test_the_first_repeat_of_a_single_run_is_itself():
+def test_a_single_run_counts_as_one_repeat():
     merged = xr.Dataset({"a": ("repeat", [3.0, 4.0])}, coords={"seed": ("repeat", [7, 8])})
     first = selection.first_repeat(merged)
     assert float(first["a"]) == 3
@@ -60,25 +63,12 @@ def test_the_first_repeat_of_a_single_run_is_itself():
     assert selection.seeds_of(first) == [7]
     assert selection.seeds_of(xr.Dataset(attrs={"seed": 5})) == [5]
     assert selection.seeds_of(xr.Dataset()) == []
-
-
-def test_seeds_are_put_in_few_words():
-    assert selection.in_words([3, 0, 1, 2, 7, 8, 20]) == "0 to 3, 7, 8, 20"
-    assert selection.in_words([]) == "unknown"
-
-
-def test_results_that_cannot_be_read_are_refused_in_a_sentence(tmp_path):
-    path = results.save(xr.Dataset({"a": ("x", np.arange(3.0))}), tmp_path / "a.nc")
-    with results.opened(path) as found:
-        assert found["a"].values.tolist() == [0, 1, 2]
-    assert results.load(path)["a"].values.tolist() == [0, 1, 2]
-    with pytest.raises(FileError, match="there is no result file"):
-        results.load(tmp_path / "b.nc")
-    path.write_bytes(b"not a result")
-    for read in (results.load, lambda path: results.opened(path).__enter__()):
-        with pytest.raises(FileError, match="is not a result of manifold-circuit") as e:
-            read(path)
-        assert "\n" not in str(e.value)
+    single = xr.Dataset({"a": ("x", [1.0, 2.0])}, attrs={"seed": 3})
+    found = selection.with_repeats(single)
+    assert (found["a"].dims, found["seed"].dims) == (("repeat", "x"), ("repeat",))
+    assert found["seed"].values.tolist() == [3]
+    assert selection.with_repeats(found) is found
+    assert selection.with_repeats(single.drop_attrs())["seed"].values.tolist() == [0]
 
 
 def test_accuracy_is_the_share_of_right_signs_and_zero_is_wrong():
@@ -110,29 +100,16 @@ def test_slopes_through_the_origin_by_hand():
 def test_a_result_that_does_not_say_how_it_was_lifted_is_refused_with_what_it_says():
     weights = {"W": (("tile", "input"), np.eye(3))}
     for lift in ("none", "[1, 2]", '{"center": [0, 0]}', '{"center": [0, 0], "radius": -1}'):
-        with pytest.raises(InputError, match="how its points were lifted") as error:
-            tile_centers(xr.Dataset(weights, attrs={"lift": lift}))
-        assert repr(lift)[:20] in str(error.value)
-    with pytest.raises(InputError, match="how its points were lifted: None"):
-        tile_centers(xr.Dataset(weights))
-    with pytest.raises(InputError, match=r"holds no W, only nothing$"):
-        tile_centers(xr.Dataset())
-
-
-def test_a_single_run_counts_as_one_repeat():
-    single = xr.Dataset({"a": ("x", [1.0, 2.0])}, attrs={"seed": 3})
-    found = selection.with_repeats(single)
-    assert found["a"].dims == ("repeat", "x")
-    assert found["seed"].dims == ("repeat",)
-    assert found["seed"].values.tolist() == [3]
-    assert selection.with_repeats(found) is found
-    unknown = selection.with_repeats(single.drop_attrs())
-    assert unknown["seed"].values.tolist() == [0]
+        run = xr.Dataset(weights, attrs={"lift": lift})
+        assert repr(lift)[:20] in refused(partial(tile_centers, run), "lifted", InputError)
+    refused(partial(tile_centers, xr.Dataset(weights)), "lifted: None", InputError)
+    refused(partial(tile_centers, xr.Dataset()), "no W", InputError)
 
 
 def test_two_seeds_are_listed_and_three_make_a_range():
+    assert selection.in_words([]) == "unknown"
+    assert selection.in_words([3, 0, 1, 2, 7, 8, 20]) == "0 to 3, 7, 8, 20"
     assert selection.in_words([1, 2]) == "1, 2"
-    assert selection.in_words([1, 3, 5]) == "1, 3, 5"
     assert selection.in_words([5, 4, 3, 4]) == "3 to 5"
     assert selection.in_words([0, 1, 5, 6, 7]) == "0, 1, 5 to 7"
 
@@ -186,11 +163,7 @@ def test_what_tiles_have_on_either_class_by_hand():
     np.testing.assert_array_equal(tile_classes(h, classes), [-1, 1, 0, 0])
     # A point of neither class counts for neither.
     np.testing.assert_array_equal(masses(h, [-1, 0, 1]), [h[0], h[2]])
-
-
-@pytest.mark.parametrize("classes", [[1, 1], [[1], [1], [1]]])
-def test_every_point_has_a_class(classes):
-    with pytest.raises(InputError, match=r"h must be \(T, m\) and classes \(T,\), got \(3, 2\)"):
-        masses(np.ones((3, 2)), classes)
-    with pytest.raises(InputError, match=r"h must be \(T, m\)"):
-        purity(np.ones(3), [1, 1, 1])
+    # Every point has a class.
+    for rates, wrong in ((np.ones((3, 2)), [1, 1]), (np.ones((3, 2)), [[1]] * 3), (h[0], [1] * 4)):
+        for measure in (masses, purity):
+            refused(partial(measure, rates, wrong), re.escape(f"got {rates.shape}"), InputError)

@@ -22,8 +22,7 @@ HUGE_TEXT = "x" * 10**6
     ("values", "words"),
     [
         ({"n_tiles": 0}, "n_tiles .* 1, got 0"),
-        ({"n_interneurons": 0}, "n_interneurons .* 1, got 0"),
-        ({"n_readouts": -1}, "n_readouts .* 1, got -1"),
+        ({"n_interneurons": 0, "n_readouts": -1}, "n_interneurons .* 1, got 0.*n_readouts .*-1"),
         ({"n_tiles": 2.5}, "n_tiles .*integer.*got 2.5"),
         ({"n_tiles": True}, "n_tiles .*got True"),
         ({"n_tiles": "40"}, "n_tiles .*got '40'"),
@@ -37,15 +36,12 @@ HUGE_TEXT = "x" * 10**6
         ({"tile_radius": np.nan}, "tile_radius .*finite.*got nan"),
         ({"tile_radius": 10**400}, "tile_radius .*got a whole number"),
         ({"learning_rate": 1.01}, "learning_rate .* 1, got 1.01"),
-        ({"learning_rate": np.nan}, "learning_rate .*, got nan"),
         ({"mu": (1.0, 2.0)}, "2 values for n_readouts=1"),
         ({"mu": ()}, "0 values for n_readouts=1"),
         ({"mu": -1.0}, "mu .* 0, got -1"),
         ({"mu": np.inf}, "mu .*finite.*got inf"),
-        ({"mu": True}, "mu .*got True"),
         ({"mu": {1.0, 2.0}, "n_readouts": 2}, "mu .*one per readout"),
         ({"mu": np.ma.array([1.0], mask=True)}, "mu .*one per readout"),
-        ({"mu": np.ones((2, 2))}, "mu .*one per readout"),
         ({"mu": HUGE_TEXT}, "mu .*one number"),
         ({"readout": "sigmoid"}, "readout .*'clip' or 'tanh', got 'sigmoid'"),
         ({"readout_rate": 1.01}, "readout_rate .*from 0 to 1, got 1.01"),
@@ -111,17 +107,13 @@ def test_frozen_readable_and_of_any_number_type():
     assert found == CircuitParameters(n_tiles=7, tile_radius=0.5, mu=(1.0, 2.0), n_readouts=2)
 
 
-@table("text", ["1e306 s", "5e-324 s", f"{1 / 3!r} s", "1.7e308 s"])
-def test_any_duration_reads_back(text):
-    parameters = CircuitParameters(tau_h=text)
-    assert CircuitParameters(**parameters.as_dict()) == parameters
-
-
 def test_toml_is_written_and_read(tmp_path):
     path = tmp_path / "circuit.toml"
     for values in (
         {"n_readouts": 2, "mu": (1.5, 1e-3), "readout": "tanh", "readout_rate": 0.1},
         {"dt": "0.3 ms", "tau_h": f"{1 / 3!r} s", "gain": 12.5, "reset": False},
+        {"tau_h": "1.7e308 s"},
+        {"tau_h": "5e-324 s"},
     ):
         parameters = CircuitParameters(**values)
         parameters.to_toml(path)

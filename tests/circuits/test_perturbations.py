@@ -65,16 +65,24 @@ def stream(count: int = 60, seed: int = 1):
 
 # Each case has the variant of the circuit that quick tests run it with.
 CASES = {
-    "half of the tiles": ("recycled", [Lesion(tiles=0.5, at=20)]),
-    "tiles in use and idle ones": ("plain", [Lesion(tiles=(1, 11, 5), at=3)]),
-    "an interneuron": ("carried over", [Lesion(interneurons=(0,), at=20)]),
-    "synapses": (
-        "carried over",
-        [Lesion(lateral=0.3, feedforward=0.3, classifier=0.3, at=20, seed=4)],
+    "half of the tiles and slow plasticity": (
+        "recycled",
+        [Lesion(tiles=0.5, at=20), Freeze(at=20, until=30)],
     ),
-    "current into two tiles": (
+    "tiles in use and idle ones": ("plain", [Lesion(tiles=(1, 11, 5), at=3)]),
+    "an interneuron and synapses": (
+        "carried over",
+        [
+            Lesion(interneurons=(0,), at=20),
+            Lesion(lateral=0.3, feedforward=0.3, classifier=0.3, at=20, seed=4),
+        ],
+    ),
+    "currents": (
         "plain",
-        [Current(into="h", amount=0.1, at=10, until=30, cells=(0, 2))],
+        [
+            Current(into="h", amount=0.1, at=10, until=30, cells=(0, 2)),
+            Current(into="h", amount=0.1, at=10, steps=np.sin(np.arange(STEPS))),
+        ],
     ),
     "another current at every presentation": (
         "carried over",
@@ -83,10 +91,6 @@ CASES = {
             Current(into="u", amount=0.05, until=30),
             Current(into="y", amount=0.3, at=10, until=30),
         ],
-    ),
-    "another current at every step": (
-        "plain",
-        [Current(into="h", amount=0.1, steps=np.sin(np.arange(STEPS)))],
     ),
     "noise on rates": (
         "plain",
@@ -99,7 +103,6 @@ CASES = {
             Noise(on="W", size=0.003),
         ],
     ),
-    "slow plasticity": ("recycled", [Freeze(at=20, until=30)]),
     "fast plasticity": ("carried over", [Freeze(what="V", at=20, until=22)]),
     "delay and gain": ("plain", [Delay(time="2 ms"), UnequalGain(spread=0.3, seed=2)]),
 }
@@ -186,19 +189,6 @@ def test_noise_on_cython(quick_cython):
     assert max(found.values()) <= 1e-10, found
 
 
-def test_times_and_amounts_need_no_other_program(monkeypatch, tmp_path):
-    monkeypatch.setenv("MANIFOLD_CIRCUIT_CACHE", str(tmp_path))
-    points, labels = stream(5)
-    compiled = []
-    for at, size, seed in ((0, 0.1, 0), (3, 0.2, 7)):
-        done = [Noise(on="h", size=size, at=at, seed=seed), Lesion(tiles=0.5 + size, at=at)]
-        circuit = ManifoldCircuit(SMALL, LIFT, "cpp_standalone", perturbations=done)
-        compiled.append(circuit.prepare())
-        expected = ReferenceCircuit(SMALL, LIFT, perturbations=done).run(points, labels)
-        assert np.abs(circuit.run(points, labels)["h"] - expected["h"]).max() <= 1e-10
-    assert compiled == [True, False]
-
-
 def test_a_stream_in_pieces_through_copies_and_files(tmp_path):
     """Two pieces give the whole stream, whoever runs the second: the circuit itself, its copies,
     or circuits made from its file."""
@@ -224,6 +214,20 @@ def test_a_stream_in_pieces_through_copies_and_files(tmp_path):
     assert "perturbations" not in plain.changes()
     assert "perturbations" in circuit.changes()
     assert "changed: delay, perturbations" in repr(circuit)
+    # Times, amounts and seeds are given to the same program.
+    earlier = [
+        done.replace(
+            at=done.at // 2, **({"size": 0.02, "seed": 7} if kind_of(done) == "noise" else {})
+        )
+        if hasattr(done, "at")
+        else done
+        for done in EVERYTHING
+    ]
+    options["perturbations"] = earlier
+    same = ManifoldCircuit(SMALL, LIFT, **options)
+    assert same.prepare() is False
+    expected = ReferenceCircuit(SMALL, LIFT, perturbations=earlier).run(points, labels)
+    assert np.abs(same.run(points, labels)["h"] - expected["h"]).max() <= 1e-10
 
 
 # What each of them does, by hand
@@ -260,22 +264,6 @@ def test_a_lesion_takes_the_share_it_names():
     assert not circuit.state.W.ravel()[cut].any()
     assert np.count_nonzero(circuit.state.W.ravel()[~cut]) > 10
     assert hit.sum() == 10
-
-
-def test_without_an_interneuron_it_settles_at_the_same_place():
-    """u = s d keeps its direction, without the component that is gone (closed form)."""
-    points, labels = stream()
-    done = [Lesion(interneurons=(2,), at=10)]
-    p = SMALL.replace(steps_per_presentation=400)
-    slow = ReferenceCircuit(p, LIFT, perturbations=done).run(points, labels)
-    exact = ReferenceCircuit(p, LIFT, perturbations=done, settling="exact").run(points, labels)
-    plain = ReferenceCircuit(p, LIFT, settling="exact").run(points, labels)
-    # 400 steps settle to what is left of 0.95 per step.
-    assert np.abs(slow["h"] - exact["h"]).max() <= 1e-7
-    assert np.abs(slow["u"] - exact["u"]).max() <= 1e-7
-    assert (slow["u"][10:, 2] == 0).all()
-    assert (slow["u"][:10, 2] > 0).all()
-    assert np.abs(exact["h"] - plain["h"]).max() <= 1e-12  # nobody else notices
 
 
 def test_current_into_tiles_moves_the_fixed_point():
@@ -411,17 +399,15 @@ def test_a_prediction_finds_the_circuit_as_the_next_presentation_would():
 
 PIECES = {
     "tiles frozen from the start": ("recruit", [Freeze(what="tiles", until=5)]),
-    "tiles frozen where a piece begins": ("recruit", [Freeze(what="tiles", at=3, until=20)]),
-    "tiles frozen where a lesion cuts the stream": (
+    "tiles frozen where a piece begins and where a lesion cuts the stream": (
         "recruit",
         [Freeze(what="tiles", at=3, until=20), Lesion(interneurons=(0,), at=6)],
     ),
-    "V frozen after a point that no tile responds to": (
-        "first",
-        [Freeze(what="V", at=21, until=25)],
-    ),
     "V frozen from the start": ("recruit", [Freeze(what="V", until=4)]),
-    "V frozen from the start, first tiles": ("first", [Freeze(what="V", until=4)]),
+    "V frozen from the start and after a point that no tile responds to": (
+        "first",
+        [Freeze(what="V", until=4), Freeze(what="V", at=21, until=25)],
+    ),
 }
 
 
@@ -434,16 +420,14 @@ def test_pieces_are_perturbed_as_the_whole_is(name):
     # Where the first points are tiles, the first piece has to hold them all.
     cuts = [0, 21, 22, 30] if tiles == "first" else [0, 4, 12, 21, 22, 30]
     expected = ReferenceCircuit(p, LIFT, perturbations=done).run(points, labels)
-    whole = make_circuit("numpy", p, LIFT, perturbations=done).run(points, labels)
-    for engine in ("reference", "numpy"):
-        pieces = make_circuit(engine, p, LIFT, perturbations=done)
-        parts = [pieces.run(points[a:b], labels[a:b]) for a, b in itertools.pairwise(cuts)]
+    for engine, edges in (("reference", cuts), ("numpy", cuts), ("numpy", [0, 30])):
+        circuit = make_circuit(engine, p, LIFT, perturbations=done)
+        parts = [circuit.run(points[a:b], labels[a:b]) for a, b in itertools.pairwise(edges)]
         for variable in ("h", "u", "y"):
             together = np.concatenate([part[variable].values for part in parts])
             # Rounding of numbers of order ten: without V to hold them, rates rise.
-            for other in (whole[variable].values, together):
-                assert np.abs(other - expected[variable].values).max() <= 1e-9
-        assert (pieces.state.recruited == expected["recruited"].values).all()
+            assert np.abs(together - expected[variable].values).max() <= 1e-9
+        assert (circuit.state.recruited == expected["recruited"].values).all()
 
 
 def test_a_first_presentation_has_the_v_it_starts_with():
@@ -599,11 +583,14 @@ def test_values_go_through_results_and_files(tmp_path):
             assert (later.at, later.replace(at=done.at)) == (1, done)
 
 
-def test_numbers_may_be_those_of_numpy():
+def test_numbers_may_be_those_of_numpy_and_as_large_as_32_bits():
     assert Lesion(tiles=range(3), at=np.int64(4)) == Lesion(tiles=(0, 1, 2), at=4)
     assert Lesion(tiles=[np.int64(4)]) == Lesion(tiles=np.array([4])) == Lesion(tiles=(4,))
     assert Lesion(tiles=np.float64(0.5)) == Lesion(tiles=0.5)
     assert Current(into="h", amount=1, cells=range(2)).cells == (0, 1)
+    most = 2**31 - 1
+    noise = Noise(on="h", size=1, seed=most, at=most - 1, until=most)
+    assert noise.active(np.array([most - 2, most - 1, most])).tolist() == [0, 1, 0]
 
 
 @pytest.mark.parametrize(
@@ -658,12 +645,6 @@ def test_typed_perturbations_that_are_refused(text, words):
     refused(lambda: parse_perturbation(text), words, ParameterError)
 
 
-def test_the_largest_numbers_are_those_of_32_bits():
-    most = 2**31 - 1
-    noise = Noise(on="h", size=1, seed=most, at=most - 1, until=most)
-    assert noise.active(np.array([most - 2, most - 1, most])).tolist() == [0, 1, 0]
-
-
 @pytest.mark.parametrize(
     ("done", "words"),
     [
@@ -685,9 +666,8 @@ def test_perturbations_that_do_not_fit_a_circuit(done, words):
     refused(lambda: ReferenceCircuit(SMALL, LIFT, perturbations=done), words, ParameterError)
 
 
-@pytest.mark.parametrize(
-    "done",
-    [
+def test_the_closed_form_refuses_what_it_does_not_know():
+    for done in (
         Noise(on="h", size=0.1),
         Noise(on="V", size=0.1),
         Current(into="u", amount=0.1),
@@ -696,31 +676,34 @@ def test_perturbations_that_do_not_fit_a_circuit(done, words):
         Lesion(lateral=0.1),
         UnequalGain(spread=0.1),
         Delay(time="2 ms"),
-    ],
-    ids=kind_of,
-)
-def test_the_closed_form_refuses_what_it_does_not_know(done):
-    refused(
-        lambda: ReferenceCircuit(SMALL, LIFT, settling="exact", perturbations=[done]),
-        "closed form",
-        ParameterError,
-    )
+    ):
+        options = {"settling": "exact", "perturbations": [done]}
+        refused(lambda o=options: ReferenceCircuit(SMALL, LIFT, **o), error=ParameterError)
 
 
 def test_the_closed_form_takes_the_rest():
+    """Without an interneuron u = s d keeps its direction, but for the component that is gone."""
     points, labels = stream()
+    p = SMALL.replace(steps_per_presentation=500)
+    lost = Lesion(interneurons=(2,), at=10)
     done = [
-        Lesion(tiles=0.3, interneurons=(0,), feedforward=0.1, classifier=0.1, at=20),
+        lost,
+        Lesion(tiles=0.3, feedforward=0.1, classifier=0.1, at=20),
         *(Noise(on=name, size=0.002) for name in "Wbwy"),
         Current(into="h", amount=0.05),
         Current(into="y", amount=0.05),
         Freeze(at=40, until=50),
     ]
-    p = SMALL.replace(steps_per_presentation=500)
     slow = ReferenceCircuit(p, LIFT, perturbations=done).run(points, labels)
-    exact = ReferenceCircuit(p, LIFT, perturbations=done, settling="exact").run(points, labels)
-    assert np.abs(slow["h"] - exact["h"]).max() <= 1e-6  # as far as 500 steps settle
-    assert np.abs(slow["W"] - exact["W"]).max() <= 1e-6
+    exact, without, plain = (
+        ReferenceCircuit(p, LIFT, perturbations=some, settling="exact").run(points, labels)
+        for some in (done, [lost], [])
+    )
+    for name in ("h", "u", "W"):
+        assert np.abs(slow[name] - exact[name]).max() <= 1e-7  # as far as 500 steps settle
+    assert (slow["u"][10:, 2] == 0).all()
+    assert (slow["u"][:10, 2] > 0).all()
+    assert np.abs(without["h"] - plain["h"]).max() <= 1e-12  # nobody else notices
 
 
 # Brian2 objects

@@ -42,6 +42,11 @@ def test_a_result_is_read_as_it_was_written_by_us_and_by_others(tmp_path, datase
     assert results.load(path).identical(dataset)
     with results.opened(path) as found:
         assert found.identical(dataset)
+    nowhere = tmp_path / "b.nc"
+    refused(lambda: results.load(nowhere), "b.nc", FileError)
+    nowhere.write_bytes(b"not a result")
+    for read in (results.load, lambda path: results.opened(path).__enter__()):
+        refused(lambda read=read: read(nowhere), "b.nc is not a result", FileError)
     for engine in (None, "h5netcdf"):
         with xr.open_dataset(path, engine=engine) as found:
             assert found.identical(dataset)
@@ -52,7 +57,7 @@ def test_every_flipped_bit_and_every_missing_end_is_noticed(tmp_path, dataset):
     content = path.read_bytes()
     body = len(content) - results.SEAL_BYTES
     rng = np.random.default_rng(1)
-    for place in [0, body - 1, *rng.integers(body, size=200)]:
+    for place in [0, body - 1, *rng.integers(body, size=60)]:
         damaged = bytearray(content)
         damaged[place] ^= 1 << rng.integers(8)
         path.write_bytes(damaged)
@@ -109,33 +114,55 @@ def test_a_file_that_never_ends_is_given_up(tmp_path, monkeypatch):
     refused(lambda: results.load(tmp_path / "a.nc"), "HDF5", FileError)
 
 
-@pytest.mark.parametrize(
-    "number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)]
-)
-def test_an_interrupt_ends_the_reading_of_a_file_that_never_ends(tmp_path, number):
+def readers(process: subprocess.Popen[str]) -> list[int]:
+    """The processes that another one reads files in, as soon as there are any."""
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+    while not (words := children.read_text(encoding="ascii").split()):
+        assert process.poll() is None
+        time.sleep(0.05)
+    return [int(word) for word in words]
+
+
+LIMITED = """
+import resource, sys
+from pathlib import Path
+for limit, most in ((resource.RLIMIT_CPU, 50), (resource.RLIMIT_AS, 4 * 10**9)):
+    resource.setrlimit(limit, (most, most))
+from circuits import results
+print(results.load(Path(sys.argv[1]))["v"].values.tolist(), flush=True)
+try:
+    results.load(Path(sys.argv[2]))
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+
+
+def test_reading_keeps_the_limits_of_the_user_and_ends_with_an_interrupt(tmp_path):
+    """Narrower limits than ours are no fault of the file; one that never ends can be left."""
+    xr.Dataset({"v": ("x", np.arange(4.0))}).to_netcdf(tmp_path / "v.nc", engine="h5netcdf")
+    endless(tmp_path / "a.nc")
+    command = [sys.executable, "-c", LIMITED, str(tmp_path / "v.nc"), str(tmp_path / "a.nc")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout.readline() == "[0.0, 1.0, 2.0, 3.0]\n"
+        found = readers(process)
+        process.send_signal(signal.SIGINT)
+        assert process.communicate(timeout=60)[0] == "interrupted\n"
+    assert not any(Path(f"/proc/{reader}").exists() for reader in found)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_ends_a_command_that_reads_a_file_that_never_ends(tmp_path, number, code):
     endless(tmp_path / "a.nc")
     command = [sys.executable, "-m", "simulations", "plot", str(tmp_path / "a.nc")]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-    children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
-
-    def readers():
-        return [int(word) for word in children.read_text(encoding="ascii").split()]
-
-    try:
-        while not (found := readers()):
-            assert process.poll() is None
-            time.sleep(0.05)
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        found = readers(process)
         time.sleep(1.5)  # by now it is at work
         assert process.poll() is None
         process.send_signal(number)
-        process.wait(60)
-        assert process.returncode == (130 if number == signal.SIGINT else 143)
-        assert not any(Path(f"/proc/{reader}").exists() for reader in found)
-        assert "Traceback" not in process.stderr.read()
-    finally:
-        process.kill()
-        process.wait()
-        process.stderr.close()
+        assert "Traceback" not in process.communicate(timeout=60)[1]
+        assert process.returncode == code
+    assert not any(Path(f"/proc/{reader}").exists() for reader in found)
 
 
 def test_places_are_given_to_results_of_one_kind_only(tmp_path, dataset, capsys):
@@ -154,22 +181,6 @@ def test_places_are_given_to_results_of_one_kind_only(tmp_path, dataset, capsys)
         kept = path.with_name("a.nc.set-aside" + (f"-{number + 1}" if number else ""))
         assert kept.read_bytes() == b"damaged"
         assert f"kept as {kept.name}" in capsys.readouterr().err
-
-
-def test_limits_of_the_user_are_kept(tmp_path):
-    """Narrower ones than ours are no fault of the file."""
-    path = tmp_path / "foreign.nc"
-    xr.Dataset({"v": ("x", np.arange(4.0))}).to_netcdf(path, engine="h5netcdf")
-    code = f"""
-import resource
-from pathlib import Path
-resource.setrlimit(resource.RLIMIT_CPU, (50, 50))
-resource.setrlimit(resource.RLIMIT_AS, (4 * 10**9, 4 * 10**9))
-from circuits import results
-print(results.load(Path({str(path)!r}))["v"].values.tolist())
-"""
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.stdout == "[0.0, 1.0, 2.0, 3.0]\n", done.stderr
 
 
 def test_code_that_was_changed_is_another(tmp_path, monkeypatch):

@@ -71,25 +71,25 @@ def test_slow_rules_element_by_element(shape):
 
 
 def test_constant_input_to_one_tile():
-    """One tile in reach of its point has h = 1, so W relaxes to x and b to sqrt(alpha)."""
+    """One tile in reach of its point has h = 1, so W relaxes to x and b to sqrt(alpha). With y held
+    at +1 by labels, w after T points is 1 - (1 - rate)^T."""
     eta, n_points = 0.1, 25
-    parameters = CircuitParameters(n_tiles=1, n_interneurons=1, learning_rate=eta)
+    parameters = CircuitParameters(
+        n_tiles=1, n_interneurons=1, learning_rate=eta, readout_rate=0.25
+    )
     circuit = ReferenceCircuit(parameters, LIFT, settling="exact", tile_centers=[[0.6, 0.3]])
     point = np.array([[0.5, 0.4]])
     W0, b0 = circuit.state.W, circuit.state.b
     run = circuit.run(np.repeat(point, n_points, axis=0))
+    assert not run["y"].values.any()  # the label channel was silent
+    assert not run["w"].values.any()
     x, left = LIFT(point)[0], (1 - eta) ** n_points
     # 25 multiplications and additions of numbers below one.
     assert np.abs(run["W"].values - (x + left * (W0 - x))).max() < 1e-14
     assert np.abs(run["b"].values - (circuit.alpha**0.5 * (1 - left) + left * b0)).max() < 1e-14
     assert (run["h"].values == 1).all()
-
-
-def test_a_silent_label_channel_leaves_the_readout_at_zero():
-    points, _, _ = moons(100)
-    run = ReferenceCircuit(CircuitParameters(), LIFT, settling="exact").run(points)
-    assert (run["y"].values == 0).all()
-    assert (run["w"].values == 0).all()
+    run = circuit.run(np.repeat(point, 6, axis=0), np.ones(6, dtype=int))
+    assert run["w"].item() == pytest.approx(1 - 0.75**6, abs=1e-15)
 
 
 def test_w_is_the_running_mean_of_y_h():
@@ -102,14 +102,6 @@ def test_w_is_the_running_mean_of_y_h():
     mean = np.einsum("tr,tm->rm", y, h) / len(points)
     # A running mean of 150 terms of order one.
     assert np.abs(runs[-1]["w"].values - mean).max() < 1e-15 * len(points)
-
-
-def test_constant_readout_rate_by_hand():
-    """With y held at +1 by labels, w after T points is 1 - (1-rate)^T for the only tile."""
-    parameters = CircuitParameters(n_tiles=1, n_interneurons=1, readout_rate=0.25)
-    circuit = ReferenceCircuit(parameters, LIFT, settling="exact", tile_centers=[[0.5, 0.25]])
-    run = circuit.run(np.full((6, 2), 0.5), np.ones(6, dtype=int))
-    assert run["w"].item() == pytest.approx(1 - 0.75**6, abs=1e-15)
 
 
 def test_the_direction_at_rest_is_shared_and_cannot_be_changed():

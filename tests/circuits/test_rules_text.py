@@ -4,7 +4,6 @@ the functions against cases solved by hand."""
 from __future__ import annotations
 
 import math
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -37,11 +36,6 @@ def rng() -> np.random.Generator:
     return np.random.default_rng(3)
 
 
-def test_a_rule_has_no_space_around_it():
-    assert rules.Rule("\n a = b\nc = d  \n").brian2 == "a = b\nc = d"
-    assert rules.Rule("a").numpy is None
-
-
 def test_equations_are_the_steps(rng):
     h, a, inhibition, u, excitation = rng.random((5, 4))
     dt, tau, gain = 0.1, 0.7, 3.0
@@ -54,9 +48,7 @@ def test_equations_are_the_steps(rng):
     V = rng.random((4, 4))
     rate = slope(rules.LATERAL.brian2, u_post=u[:, None], h_pre=h, V=V, tau_V=tau)
     assert V + dt * rate == pytest.approx(rules.step_lateral(V, u, h, dt / tau), abs=ROUNDING)
-
-
-def test_rates_stay_positive_by_hand():
+    # Rates and V stay positive.
     one = np.ones(1)
     assert rules.step_excitatory(one, one, 4 * one, 0.5).tolist() == [0.0]
     assert rules.step_excitatory(one, 2 * one, 4 * one, 0.25).tolist() == [0.5]
@@ -65,6 +57,8 @@ def test_rates_stay_positive_by_hand():
 
 
 def test_learning_texts_are_the_functions(rng):
+    assert rules.Rule("\n a = b\nc = d  \n").brian2 == "a = b\nc = d"
+    assert rules.Rule("a").numpy is None
     W, h, x, b = rng.random((4, 3)), rng.random(4), rng.random(3), rng.random(4)
     w, y, eta, alpha = rng.random((2, 4)), rng.uniform(-1, 1, 2), 0.3, 0.8
     found = run_text(rules.FEEDFORWARD.brian2, W=W, h_post=h[:, None], x_pre=x, eta_post=eta)["W"]
@@ -93,9 +87,13 @@ def test_readout_texts_are_the_functions():
     y, z = np.array([0.5, 0.5, 0.5]), np.array([0.0, 1.0, -1.0])
     assert rules.clamped(y, z).tolist() == [0.5, 1.0, -1.0]
     assert run_text(rules.CLAMP, y=y, z=z)["y"].tolist() == [0.5, 1.0, -1.0]
-
-
-def test_pooling_by_hand():
+    # Without labels or tiles it is silent.
+    for rule in ("paper", "gated"):
+        for name in rules.READOUT:
+            silent = rules.readout(
+                np.ones((1, 3)), np.zeros(3), np.zeros(1), np.ones(1), name, rule
+            )
+            assert silent.tolist() == [0.0]
     assert rules.pooled(np.array([1.0, 3.0]), np.array([0.5, 1.5])).tolist() == [0.5, 1.5]
     assert rules.pooled(np.array([1.0]), np.array([0.25])).tolist() == [4.0]
     assert rules.pooled(np.array([1.0, 3.0]), np.zeros(2)).tolist() == [0.0, 0.0]
@@ -271,11 +269,3 @@ def test_what_a_recruited_tile_takes(rng):
     assert after == pytest.approx(np.array([W[0], kappa * x, W[2]]), abs=ROUNDING)
     assert sums == pytest.approx([drive[0], kappa * x @ x, drive[2]], abs=ROUNDING)
     assert run_text(rules.TAKE_w, joins_pre=joins, w=w)["w"].tolist() == [[w[0, 0], 0.0, w[0, 2]]]
-
-
-def test_a_readout_without_labels_or_tiles():
-    zero = SimpleNamespace(h=np.zeros(3), z=np.zeros(1), mu=np.ones(1))
-    w = np.ones((1, 3))
-    for rule in ("paper", "gated"):
-        for name in rules.READOUT:
-            assert rules.readout(w, zero.h, zero.z, zero.mu, name, rule).tolist() == [0.0]

@@ -2,19 +2,90 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
+import signal
 import subprocess
 import sys
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
+from circuits import CircuitParameters, ManifoldCircuit
+from circuits.brian import import_brian2
 from circuits.engines import cache
+from circuits.engines.scratch import scratch_folder
 from circuits.making import make_circuit
 from tests.circuits.test_agreement import LIFT
 from tests.conftest import moons, small_circuit
+
+
+def handle(number, frame):
+    """The handler that the stand-in for Brian2 installs."""
+
+
+@pytest.fixture
+def unimported(monkeypatch):
+    """Brian2 as before its first import, which waits for `go` and then installs a handler."""
+    import brian2
+
+    load, started, go = importlib.import_module, threading.Event(), threading.Event()
+
+    def stand_in(name, *package):
+        if name != "brian2":
+            return load(name, *package)
+        started.set()
+        assert go.wait(60)
+        signal.signal(signal.SIGUSR1, handle)
+        sys.modules[name] = brian2
+
+    monkeypatch.delitem(sys.modules, "brian2")
+    monkeypatch.setattr(importlib, "import_module", stand_in)
+    kept = {number: signal.getsignal(number) for number in (signal.SIGUSR1, signal.SIGUSR2)}
+    yield started, go
+    for number, handler in kept.items():
+        signal.signal(number, handler)
+
+
+def test_imported_in_the_main_thread_brian2_installs_its_handler(unimported):
+    unimported[1].set()
+    import_brian2()
+    assert signal.getsignal(signal.SIGUSR1) is handle
+
+
+def write_sources():
+    circuit = ManifoldCircuit(small_circuit(), LIFT, "cpp_standalone")
+    with scratch_folder() as folder:
+        circuit._engine._generate(folder, (), False)
+
+
+FIRST_USES = {
+    "import": import_brian2,
+    "a time with its unit": lambda: CircuitParameters().dt,
+    "a network": lambda: ManifoldCircuit(small_circuit(), LIFT, "numpy").network,
+    "a program": write_sources,
+}
+
+
+@pytest.mark.parametrize("use", FIRST_USES)
+def test_the_first_use_of_brian2_can_be_in_any_thread(use, unimported):
+    """Brian2 then installs no handler, while other threads still can."""
+    (started, go), install, before = unimported, signal.signal, signal.getsignal(signal.SIGUSR1)
+    with ThreadPoolExecutor(1) as thread:
+        used = thread.submit(FIRST_USES[use])
+        try:
+            assert started.wait(60)
+            signal.signal(signal.SIGUSR2, handle)
+        finally:
+            go.set()
+        used.result()
+    assert signal.signal is install
+    assert signal.getsignal(signal.SIGUSR1) == before
+    assert signal.getsignal(signal.SIGUSR2) is handle
+
 
 COMMON = """
 import json, signal, sys, threading, warnings
@@ -64,17 +135,25 @@ def said_by(code: str, builds: Path) -> str:
     return done.stdout
 
 
-def test_the_first_use_of_brian2_can_be_in_any_thread(tmp_path):
-    code = """
+@pytest.mark.slow
+def test_first_uses_in_new_processes(tmp_path):
+    in_a_thread = """
 assert "brian2" not in sys.modules
 before = signal.signal, signal.getsignal(signal.SIGINT)
 (there,) = in_threads([("numpy", 3)])
 assert "brian2" in sys.modules
 assert before == (signal.signal, signal.getsignal(signal.SIGINT))
-here = run("numpy", 3)
-assert there == here
+assert there == run("numpy", 3)
 """
-    said_by(code, tmp_path / "builds")
+    in_the_main_thread = """
+plain = signal.getsignal(signal.SIGINT)
+run("numpy", 3)
+import brian2
+handler = signal.getsignal(signal.SIGINT)
+assert handler is brian2._int_handler and handler.previous_handler is plain
+"""
+    for code in (in_a_thread, in_the_main_thread):
+        said_by(code, tmp_path / "builds")
 
 
 @pytest.mark.slow
@@ -98,47 +177,6 @@ print(json.dumps([*worst, float(agreement)]))
     assert engines <= 1e-10  # and they are the circuit's numbers
 
 
-def test_imported_in_the_main_thread_brian2_handles_interrupts_as_ever(tmp_path):
-    code = """
-plain = signal.getsignal(signal.SIGINT)
-run("numpy", 3)
-import brian2
-handler = signal.getsignal(signal.SIGINT)
-assert handler is brian2._int_handler and handler.previous_handler is plain
-"""
-    said_by(code, tmp_path / "builds")
-
-
-def test_other_threads_can_install_handlers_while_brian2_is_imported(tmp_path):
-    """A thread that asks for a time with its unit imports Brian2."""
-    code = """
-import importlib
-handlers, found = [], []
-load = importlib.import_module
-
-def slow(*names):
-    importing.set()
-    assert installed.wait(60)
-    return load(*names)
-
-def ask():
-    found.append(float(CircuitParameters(n_tiles=3, n_interneurons=2).dt))
-
-importing, installed = threading.Event(), threading.Event()
-importlib.import_module = slow
-thread = threading.Thread(target=ask)
-thread.start()
-assert importing.wait(60)
-signal.signal(signal.SIGUSR1, lambda number, frame: handlers.append(number))
-installed.set()
-thread.join()
-signal.raise_signal(signal.SIGUSR1)
-assert handlers == [signal.SIGUSR1]
-assert found == [CircuitParameters(n_tiles=3, n_interneurons=2).dt_]
-"""
-    said_by(code, tmp_path / "builds")
-
-
 @pytest.mark.filterwarnings("ignore")  # of what does not settle, in whatever thread
 @pytest.mark.parametrize("engine", ["numpy", "cpp_standalone", "reference"])
 def test_one_circuit_in_several_threads_answers_to_one_after_the_other(engine):
@@ -146,12 +184,12 @@ def test_one_circuit_in_several_threads_answers_to_one_after_the_other(engine):
     points, _, labels = moons(20, seed=2, after=10)
     circuit = make_circuit(engine, parameters, LIFT)
     circuit.run(points, labels)
-    slices = [points[i : i + 3] for i in range(8)]
+    slices = [points[i : i + 3] for i in range(3)]
     alone = [circuit.respond(part) for part in slices]
-    with ThreadPoolExecutor(4) as threads:
+    with ThreadPoolExecutor(3) as threads:
         together = list(threads.map(circuit.respond, slices))
     for found, expected in zip(together, alone, strict=True):
         assert (found == expected).all()  # the same computation from the same state
-    with ThreadPoolExecutor(4) as threads:
+    with ThreadPoolExecutor(3) as threads:
         list(threads.map(circuit.run, slices))
-    assert circuit.state.learned == 20 + 8 * 3
+    assert circuit.state.learned == 20 + 3 * 3

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import xarray as xr
 
+from circuits import results
 from circuits.errors import ParameterError
 from simulations import sweep
-from simulations.experiments import get_experiment
+from simulations.experiments import EXPERIMENTS, Entry, get_experiment
 from simulations.experiments.claim import Claim
 
 TINY: dict[str, dict[str, Any]] = {
@@ -79,7 +83,8 @@ def simulate(name: str, engine: str = "exact", seed: int = 0, **changes: Any) ->
 
 
 @cache
-def _small_run(name: str) -> xr.Dataset:
+def small_run(name: str) -> xr.Dataset:
+    """One repeat at small size, computed once and shared: do not change it."""
     return simulate(name)
 
 
@@ -96,7 +101,7 @@ def planted(
     is given.
     """
     experiment = get_experiment(name)
-    run = _small_run(name) if run is None else run
+    run = small_run(name) if run is None else run
     config = json.dumps(experiment.config("exact", changes).as_dict())
     return sweep.merge(
         [
@@ -106,6 +111,26 @@ def planted(
             for seed in experiment.seeds(repeats or experiment.repeats)
         ]
     )
+
+
+def register_toy(monkeypatch: pytest.MonkeyPatch, toy: type) -> None:
+    """Make a class the experiment "toy" while a test runs; it has been asked for nothing yet."""
+    monkeypatch.setitem(EXPERIMENTS, "toy", Entry("toy_of_tests.Toy", "Fig. 0", "A toy"))
+    place = "simulations.experiments.toy_of_tests"
+    monkeypatch.setitem(sys.modules, place, SimpleNamespace(Toy=toy))
+    toy.asked.clear()  # type: ignore[attr-defined]
+
+
+def flip_bit(path: Path) -> None:
+    """Damage a file in its middle."""
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+
+
+def resaved(change: Callable[[xr.Dataset], xr.Dataset]) -> Callable[[Path], Path]:
+    """A function that changes a result and saves it as whole as any other."""
+    return lambda path: results.save(change(results.load(path)), path)
 
 
 def claim_named(name: str, merged: xr.Dataset, words: str) -> Claim:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import itertools
+import os
 import subprocess
 import sys
 import time
-from contextlib import nullcontext
+from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from circuits import SpikingParameters
 from simulations import bench
+from simulations.cli import main
 
 RESULTS = {
     "sizes": {
@@ -40,21 +43,18 @@ def with_peer(cost):
     return RESULTS | {"sizes": RESULTS["sizes"] | {"40 x 4": peer}}
 
 
-def test_presentations_per_second_are_those_of_the_default_steps():
-    line = "presentations per second, cpp_standalone, 80 steps each: 40 x 4: 100,000, 200 x 8: 12,"
-    assert line in bench.table(RESULTS)
-
-
-def test_without_the_peer_one_line_says_so():
-    [line] = [line for line in bench.table(RESULTS).splitlines() if "ANNarchy" in line]
+def test_paces_and_two_moons_with_and_without_the_peer():
+    alone = bench.table(RESULTS)
+    assert "80 steps each: 40 x 4: 100,000, 200 x 8: 12,500" in alone
+    [line] = [line for line in alone.splitlines() if "ANNarchy" in line]
     assert "manifold-circuit[peers]" in line
-
-
-def test_two_moons_against_the_peer():
+    assert "CPU" not in alone
+    assert "sweep" not in alone
     # 2000 presentations of 200 steps of 1.5 us are 0.6 s; ours took 2000/100000 = 0.02 s.
     table = bench.table(with_peer(1.5))
     assert "cpp_standalone (80 steps) 0.020 s, ANNarchy (200 steps) 0.600 s: 30.0 times" in table
     assert "40 x 4 annarchy            1.500     30.00          7.3" in table
+    assert set(bench.PEER_SIZES) <= set(bench.SIZES)
 
 
 def test_a_size_the_peer_was_not_timed_at_is_drawn_without_it():
@@ -82,11 +82,6 @@ def test_the_pace_is_taken_at_the_default_steps(monkeypatch):
     assert lengths == [(bench.default_steps(), 20), (bench.default_steps(), 3)]
 
 
-@pytest.mark.parametrize("size", bench.PEER_SIZES)
-def test_the_peer_is_timed_at_sizes_of_the_benchmark(size):
-    assert size in bench.SIZES
-
-
 def test_spiking_twins_stand_beside_the_circuit_with_their_targets():
     found = {
         "size": "40 x 4",
@@ -98,7 +93,6 @@ def test_spiking_twins_stand_beside_the_circuit_with_their_targets():
     assert "   40 x 4 if, N = 1           0.200      20.0 500 steps, target 1.5 ms" in lines
     assert "   40 x 4 escape, N = 1       0.305      30.5 500 steps" in lines
     assert set(bench.TARGETS) < set(bench.SPIKING)
-    assert "CPU" not in bench.table(RESULTS)
 
 
 def test_the_clock_of_children_is_theirs_alone():
@@ -124,16 +118,29 @@ def test_a_twin_is_timed_on_the_clock_of_children(monkeypatch):
 
 
 def test_a_sweep_is_timed_from_its_command_to_its_file(monkeypatch):
-    monkeypatch.setattr(bench, "SWEPT", {"mu": "1,10", "tile_radius": "0.3,0.4,0.5"})
-    monkeypatch.setattr(bench, "SWEPT_REPEATS", 1)
-    monkeypatch.setattr(bench, "empty_cache", nullcontext)  # compiling is timed elsewhere
+    """The command runs in this process, without compiling; a clock ticks where one is read."""
+    swept = {"mu": "1,10", "n_points": "50", "n_streams": "1", "label_after": "10"}
+    monkeypatch.setattr(bench, "SWEPT", swept)
+    monkeypatch.setattr(bench, "SWEPT_REPEATS", 2)
+    monkeypatch.setattr(bench, "SWEPT_JOBS", 1)
+    ticks = itertools.count(3)
+    monkeypatch.setattr(bench, "children_clock", lambda: 0.5 * next(ticks))
+
+    def run(command, check, **_):
+        assert check
+        assert command[:3] == [sys.executable, "-m", "simulations"]
+        assert not list(Path(os.environ["MANIFOLD_CIRCUIT_CACHE"]).glob("[!.]*"))  # no build yet
+        monkeypatch.setattr(sys, "argv", ["simulations", *command[3:], "--engine", "exact"])
+        with pytest.raises(SystemExit, match="0"):
+            main()
+
+    monkeypatch.setattr(bench, "subprocess", SimpleNamespace(run=run))
     found = bench.sweep_cost()
-    assert (found["runs"], found["processes"]) == (6, 2)
-    assert found["seconds"] > 0
-    assert found["cpu_seconds"] > 0
-    line = "6 runs of two moons in one sweep, cpp_standalone, 2 processes, empty cache: "
-    assert line in bench.table(RESULTS | {"sweep": found})
-    assert "sweep" not in bench.table(RESULTS)
+    assert found == {"runs": 4, "processes": 1, "seconds": found["seconds"], "cpu_seconds": 0.5}
+    assert 0 < found["seconds"] < 600
+    line = bench.table(RESULTS | {"sweep": found | {"seconds": 7.2, "cpu_seconds": 13}})
+    assert "4 runs of two moons in one sweep, cpp_standalone, 1 processes, empty cache: 7 s" in line
+    assert "target 180 s; CPU time 13 s" in line
 
 
 def test_a_thousand_runs_are_what_is_timed():
@@ -141,4 +148,3 @@ def test_a_thousand_runs_are_what_is_timed():
 
     over = parse_over([f"{name}={values}" for name, values in bench.SWEPT.items()])
     assert np.prod([len(values) for values in over.values()]) * bench.SWEPT_REPEATS == 1000
-    assert bench.SWEPT_TARGET == 180

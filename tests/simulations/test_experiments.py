@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import ClassVar
@@ -47,6 +48,12 @@ KEPT = load_claims(ROOT / MEASURED / "claims.json")
 POWER = json.loads((ROOT / MEASURED / "power.json").read_text(encoding="utf-8"))
 
 
+def merged_of(experiment: Experiment, seeds: Sequence[int], changes=None) -> xr.Dataset:
+    """What says of merged repeats how many and how large they were."""
+    config = json.dumps(experiment.config("exact", changes or {}).as_dict())
+    return xr.Dataset(coords={"seed": ("repeat", seeds)}, attrs={"config": config})
+
+
 def decided_by(claim: Claim) -> str:
     """The statistic; where it names points and grids, which are smaller here, without numbers."""
     if "exchanged in the middle" in claim.statistic:
@@ -87,15 +94,11 @@ def test_every_experiment_runs_and_names_its_claims(name):
     ]
     assert list(POWER[name]["claims"]) == [claim.claim for claim in claims]
     assert POWER[name]["repeats"] == get_experiment(name).repeats
-
-
-def test_kept_claims_are_of_these_experiments():
     assert {claim.experiment for claim in KEPT} == set(EXPERIMENTS) == set(POWER)
 
 
-@pytest.mark.parametrize("name", ["square-balance", "chessboard-offline"])
-def test_a_seed_determines_the_result(name):
-    one, again, other = simulate(name), simulate(name), simulate(name, seed=1)
+def test_a_seed_determines_the_result():
+    one, again, other = (simulate("chessboard-offline", seed=seed) for seed in (0, 0, 1))
     for variable in one.data_vars:
         assert one[variable].equals(again[variable]), variable
     assert not all(one[variable].equals(other[variable]) for variable in one.data_vars)
@@ -137,9 +140,10 @@ def test_seeds_that_are_reported_and_seeds_for_choosing_do_not_meet():
     refused(lambda: experiment.seeds(3, last + 1), f"3 repeats from seed {last + 1} ")
 
 
-@pytest.mark.parametrize(
-    ("repeats", "changes", "suffices", "decided"),
-    [
+def test_a_claim_is_decided_at_the_registered_size():
+    experiment = get_experiment("tiling-arcs")
+    assert experiment.repeats == 10
+    for repeats, changes, suffices, decided in (
         (10, {}, {}, True),
         (11, {"n_points": 2001}, {}, True),
         (9, {}, {}, False),
@@ -149,26 +153,18 @@ def test_seeds_that_are_reported_and_seeds_for_choosing_do_not_meet():
         (8, {}, {"repeats": 9}, False),
         (10, {"n_points": 1999}, {"n_points": 1999}, True),
         (10, {"n_points": 1998}, {"n_points": 1999}, False),
-    ],
-)
-def test_a_claim_is_decided_at_the_registered_size(repeats, changes, suffices, decided):
-    experiment = get_experiment("tiling-arcs")
-    assert experiment.repeats == 10
-    merged = planted("tiling-arcs", lambda seed, run: {}, repeats, **changes)
-    for holds in (True, False):
-        found = experiment.decide(merged, certain(holds), **suffices)
-        assert found is (holds if decided else None)
+    ):
+        merged = merged_of(experiment, experiment.seeds(repeats), changes)
+        for holds in (True, False):
+            found = experiment.decide(merged, certain(holds), **suffices)
+            assert found is (holds if decided else None)
 
 
 def test_repeats_for_choosing_do_not_count_towards_the_size():
     experiment = get_experiment("chessboard-offline")
     seeds = experiment.seeds(experiment.repeats)
-    config = json.dumps(experiment.config("exact", {}).as_dict())
-    merged = xr.Dataset(
-        {"x": ("repeat", np.zeros(len(seeds)))}, {"seed": ("repeat", seeds)}, {"config": config}
-    )
-    assert experiment.decide(merged, certain(True)) is True
-    assert experiment.decide(merged.isel(repeat=slice(1, None)), certain(True)) is None
+    assert experiment.decide(merged_of(experiment, seeds), certain(True)) is True
+    assert experiment.decide(merged_of(experiment, seeds[1:]), certain(True)) is None
 
 
 LEAST = {
@@ -234,14 +230,11 @@ def test_a_quick_run_is_smaller_and_has_enough_for_a_figure(name):
     assert 2 <= experiment.quick_repeats <= experiment.repeats
 
 
-def test_changes_as_they_are_typed():
+def test_changes_as_they_are_typed_and_a_configuration_as_text():
     refused(lambda: get_experiment("moons"), "'moons'.*tiling-arcs", most=500)
     refused(lambda: sweep.parse_changes(["mu"]), "'mu'")
     changes = sweep.parse_changes(["mu=3", "tau_h=8 ms", "boards=[0.5]", "reset=false"])
     assert changes == {"mu": 3, "tau_h": "8 ms", "boards": [0.5], "reset": False}
-
-
-def test_configuration_survives_as_text():
     config = get_experiment("chessboard-offline").config("exact", TINY["chessboard-offline"])
     again = sweep.config_from(json.loads(json.dumps(config.as_dict())))
     assert again == config
@@ -340,17 +333,10 @@ def test_an_experiment_that_says_nothing_of_repeats_has_ten():
     for first in (-1, SELECTION_SEED - 1):
         refused(lambda first=first: made.seeds(2, first), f"2 repeats from seed {first} ")
     assert made.seeds(2, SELECTION_SEED - 2) == [SELECTION_SEED - 2, SELECTION_SEED - 1]
-
-    def merged(repeats, n_points):
-        config = made.config("exact", {"n_points": n_points}).as_dict()
-        return xr.Dataset(coords={"seed": ("repeat", range(repeats))}).assign_attrs(
-            config=json.dumps(config)
-        )
-
     # Its size is its number of points, unless it says otherwise.
-    assert made.decide(merged(10, 100), certain(True)) is True
-    assert made.decide(merged(10, 99), certain(True)) is None
-    assert made.decide(merged(9, 100), certain(True)) is None
+    for repeats, n_points, decided in ((10, 100, True), (10, 99, None), (9, 100, None)):
+        merged = merged_of(made, range(repeats), {"n_points": n_points})
+        assert made.decide(merged, certain(True)) is decided
 
 
 def test_a_configuration_is_plain_and_its_fingerprint_that_of_its_content():
@@ -372,17 +358,10 @@ def test_a_configuration_is_plain_and_its_fingerprint_that_of_its_content():
 
 
 def test_attributes_of_several_runs_are_of_the_worst():
-    def run(name, unsettled, uncovered, lost):
-        attrs = {"unsettled_share": unsettled, "uncovered_share": uncovered, "lost_labels": lost}
-        return xr.Dataset(attrs=attrs | {"engine": name})
-
-    found = joined([run("a", 0.1, 0.4, 1), run("b", 0.3, 0.2, 2), run("c", 0.2, 0.3, 4)])
-    assert found == {
-        "unsettled_share": 0.3,
-        "uncovered_share": 0.4,
-        "lost_labels": 7,
-        "engine": "c",
-    }
+    names = ("unsettled_share", "uncovered_share", "lost_labels", "engine")
+    attributes = ((0.1, 0.4, 1, "a"), (0.3, 0.2, 2, "b"), (0.2, 0.3, 4, "c"))
+    found = joined([xr.Dataset(attrs=dict(zip(names, one, strict=True))) for one in attributes])
+    assert found == dict(zip(names, (0.3, 0.4, 7, "c"), strict=True))
 
 
 def test_error_rates_are_along_the_first_axis_and_silence_is_half_an_error():

@@ -115,11 +115,9 @@ def test_csv_that_is_none(path):
         ("0.5,?\n0.1,0.2\n0.3,0.4\n", r"line 1, column '2' holds '\?'"),
         ("0.5,\n0.1,0.2\n0.3,0.4\n", "line 1, column '2' is empty"),
         ("NA,NA\n0.1,0.2\n0.3,0.4\n", "line 1, column '1' holds 'NA'"),
-        ("-,iris\n0.1,0.2\n0.3,0.4\n", "line 1, column '1' holds '-'"),
         ("1e,iris\n0.1,0.2\n0.3,0.4\n", "line 1, column '1' holds '1e'"),
         ("unknown,x\n0.1,0.2\n0.3,0.4\n", "line 1, column '1' holds 'unknown'"),
         ("0x1F,x\n0.1,0.2\n0.3,0.4\n", "line 1, column '1' holds '0x1F'"),
-        ("True,False\n0.1,0.2\n0.3,0.4\n", "line 1, column '1' holds 'True'"),
         ("x,0.5\n0.1,0.2\n0.3,0.4\n", "line 1, column '1' holds 'x'"),
         ("x,,z\n1,2,3\n", "line 1 has text, but column 2 is empty"),
         ("x;y\n1,5;2\n3;1.234,5\n5;6\n", "line 3, column 'y' holds '1.234,5'"),
@@ -140,7 +138,6 @@ def test_csv_that_is_none(path):
         ("x,y\n1,2\n1,\u0663\n3,4\n", "line 3, column 'y' holds '\u0663'"),
         ("x,y\n1,2\n1,1 2\n3,4\n", "line 3, column 'y' holds '1 2'"),
         ("x,y\n1,2\n\n3,\n", "line 4, column 'y' is empty"),
-        ("x,y\n1,a\n2,3\n", "line 2, column 'y' holds 'a'"),
         ("x,day\n1,2020-01-01\n1,2020-01-02\n", "column 'day' holds text such as '2020-01-01'"),
         # Lines
         ("1,2\n3\n", "line 2 has 1 cell, but line 1 has 2"),
@@ -374,25 +371,20 @@ def test_arrays_that_are_none(tmp_path):
         path = tmp_path / f"points.{suffix}"
         path.write_bytes(content)
         refused(lambda path=path: load_points(path), words, InputError)
-
-
-def test_arrays_that_are_not_asked_for_are_not_read(tmp_path):
-    path = tmp_path / "points.npz"
+    # An array that is not asked for is not read.
     path.write_bytes(zipped(points_npy=WHOLE, other_npy=OBJECTS))
     assert (load_points(path).points == POINTS).all()
 
 
-@pytest.mark.parametrize("form", [np.float32, ">f8", np.int16, bool])
-def test_npy_of_any_form(tmp_path, form):
-    array = np.asfortranarray(np.round(POINTS * 100).astype(form))
-    np.save(tmp_path / "points.npy", array)
-    assert (load_points(tmp_path / "points.npy").points == array).all()
-
-
-def test_missing_labels_in_npy(tmp_path):
-    labels = np.where(LABELS == 0, np.nan, LABELS)
-    np.save(tmp_path / "points.npy", np.column_stack([POINTS, labels]))
-    assert (load_points(tmp_path / "points.npy", "3").labels == LABELS).all()
+def test_npy_of_any_form(tmp_path):
+    path = tmp_path / "points.npy"
+    for form in (np.float32, ">f8", np.int16, bool):
+        array = np.asfortranarray(np.round(POINTS * 100).astype(form))
+        np.save(path, array)
+        assert (load_points(path).points == array).all()
+    # Labels that are missing are NaN.
+    np.save(path, np.column_stack([POINTS, np.where(LABELS == 0, np.nan, LABELS)]))
+    assert (load_points(path, "3").labels == LABELS).all()
 
 
 @pytest.mark.parametrize("suffix", ["csv", "npz", "h5"])
@@ -422,19 +414,12 @@ GENERATOR = np.random.default_rng(0)
 OUTPUTS = np.abs(POINTS)
 
 
-@pytest.mark.parametrize("n_points", [0, 2.5, None, True])
-def test_data_sets_of_no_size(n_points):
-    for make in (
-        lambda: datasets.two_moons(n_points, 0.1, GENERATOR),
-        lambda: datasets.spiral_arcs(n_points, 0.1, GENERATOR),
-        lambda: datasets.swiss_roll(n_points, GENERATOR),
-        lambda: datasets.unit_square(n_points, 0, GENERATOR),
-    ):
-        refused(make, "n_points", ParameterError)
-
-
 def test_arguments_that_make_no_sense():
     for call, words in (
+        (lambda: datasets.two_moons(0, 0.1, GENERATOR), "n_points"),
+        (lambda: datasets.spiral_arcs(2.5, 0.1, GENERATOR), "n_points"),
+        (lambda: datasets.swiss_roll(None, GENERATOR), "n_points"),
+        (lambda: datasets.unit_square(True, 0, GENERATOR), "n_points"),
         (lambda: datasets.two_moons(9, -1, GENERATOR), "noise"),
         (lambda: datasets.two_moons(9, 0.1, "seed"), "rng"),
         (lambda: datasets.two_moons(9, 0.1, -1), "rng"),
@@ -485,42 +470,38 @@ def test_arguments_that_make_no_sense():
         refused(call, words)
 
 
-@pytest.mark.parametrize("labels", [np.zeros(24), np.ones(24), None])
-def test_one_class_or_none_is_answered(labels):
-    wanted = 0 if labels is None else labels[0]
-    if labels is not None:
+def test_one_class_or_none_is_answered():
+    for wanted in (0, 1):
+        labels = np.full(24, float(wanted))
         machine = baselines.LaplacianSVM(1.0, 1.0).fit(OUTPUTS, labels)
         assert (machine.decision(OUTPUTS) == wanted).all()
         scores = baselines.label_spreading(POINTS, labels).scores
-        assert np.abs(scores - wanted).max() < 1e-12
-    scores = baselines.OnlineLogistic(2, 0.5).run(OUTPUTS, labels)
-    assert (np.sign(scores[1:]) == wanted).all()
+        assert np.abs(scores - wanted).max() < 1e-12  # rounding
+        scores = baselines.OnlineLogistic(2, 0.5).run(OUTPUTS, labels)
+        assert (np.sign(scores[1:]) == wanted).all()
+    assert (baselines.OnlineLogistic(2, 0.5).run(OUTPUTS, None) == 0).all()
 
 
 # Commands, as users run them
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        ("describe --set self=1", "'self'"),
-        ("describe --cells 2", "--cells does nothing without --spiking"),
-        ("describe --spiking --set-spiking self=1", "'self'"),
-        ("describe --spiking --neuron leaky", "neuron must be 'if' or 'escape'"),
-        ("describe --spiking --set reset=false", "reset must be True"),
-        ("describe --spiking --cells 1000000", "synapses, more than"),
-        ("run two-moons --set n_tiles=" + "1" * 5000, "5000 digits"),
-        ("run --data POINTS --set tile_radius=1e-12", "too small for a lift"),
-        ("run --data POINTS --label-column 3", "only x, y"),
-        ("compare --data FOLDER", "must be a .csv"),
-    ],
-    ids=range(10),
-)
-def test_commands_refuse_in_one_sentence(path, arguments, words):
+def test_commands_refuse_in_one_sentence(path):
     np.savetxt(path, POINTS, delimiter=",", header="x,y", comments="")
     given = {"POINTS": path, "FOLDER": path.parent}
     out = path.parent / "out"
-    line = command_refused(*(given.get(word, word) for word in arguments.split()), "--out", out)
-    assert len(line) < 450
-    assert words in line
+    for arguments, words in {
+        "describe --set self=1": "'self'",
+        "describe --cells 2": "--cells does nothing without --spiking",
+        "describe --spiking --set-spiking self=1": "'self'",
+        "describe --spiking --neuron leaky": "neuron",
+        "describe --spiking --set reset=false": "reset",
+        "describe --spiking --cells 1000000": "synapses",
+        "run two-moons --set n_tiles=" + "1" * 5000: "5000 digits",
+        "run --data POINTS --set tile_radius=1e-12": "too small for a lift",
+        "run --data POINTS --label-column 3": "only x, y",
+        "compare --data FOLDER": ".csv",
+    }.items():
+        line = command_refused(*(given.get(word, word) for word in arguments.split()), "--out", out)
+        assert len(line) < 450
+        assert words in line
     assert not out.exists()

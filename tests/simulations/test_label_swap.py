@@ -116,16 +116,14 @@ def errors(few_third, more_second, elsewhere=0.3):
 
 @pytest.mark.parametrize("rule", module.RULES)
 def test_a_readout_learns_anew_if_it_is_right_where_that_is_asked(registered, rule):
-    def verdict(few, more, elsewhere=0.3, of=rule):
-        merged = with_values(registered, {f"{of}_wrong": errors(few, more, elsewhere)})
-        return claim_named(NAME, merged, f"{module.NAMES[rule]} learns").holds
-
-    assert verdict(0.09, 0.015) is True
-    assert verdict(0.11, 0.015) is False
-    assert verdict(0.09, 0.025) is False
-    assert verdict(0.09, 0.015, elsewhere=0.9) is True
     other = {"printed": "constant", "constant": "gated", "gated": "printed"}[rule]
-    assert verdict(0.0, 0.0, of=other) is not True
+    for few, more, elsewhere, expected in (
+        *((0.09, 0.015, 0.9, True), (0.11, 0.015, 0.3, False), (0.09, 0.025, 0.3, False)),
+    ):
+        # The other one is right, and decides nothing.
+        values = {f"{rule}_wrong": errors(few, more, elsewhere), f"{other}_wrong": errors(0, 0)}
+        merged = with_values(registered, values)
+        assert claim_named(NAME, merged, f"{module.NAMES[rule]} learns").holds is expected
 
 
 def test_the_gain_is_chosen_on_other_repeats(registered):
@@ -139,45 +137,42 @@ def test_the_gain_is_chosen_on_other_repeats(registered):
     assert "at μ = 100;" in claim.figure
 
 
-def tension(registered, below, above, faded, kept, critical=14.0):
+UP, DOWN = (0.1, 0.9), (0.9, 0.1)
+
+
+@pytest.mark.parametrize(
+    ("below", "above", "faded", "kept", "critical", "expected"),
+    [
+        (0.48, 0.52, 0.48, 0.52, 14, True),  # all near the middle
+        (0.52, 0.9, 0.1, 0.9, 14, False),  # not overwritten below
+        (0.1, 0.48, 0.1, 0.9, 14, False),  # overwritten above
+        (0.1, 0.9, 0.52, 0.9, 14, False),  # carried on below
+        (0.1, 0.9, 0.1, 0.48, 14, False),  # faded above
+        # Of the two gains on a side, either may be the one at which it does not.
+        *((DOWN, 0.9, 0.1, 0.9, 14, False), (UP, 0.9, 0.1, 0.9, 14, False)),
+        *((0.1, UP, 0.1, 0.9, 14, False), (0.1, DOWN, 0.1, 0.9, 14, False)),
+        *((0.1, 0.9, UP, 0.9, 14, False), (0.1, 0.9, 0.1, DOWN, 14, False)),
+        # Where gains are all on one side there is nothing to part.
+        (0.1, 0.1, 0.1, 0.1, 5000, None),
+        (0.1, UP, 0.1, UP, 900, None),  # 1000 is near it
+        (UP, 0.9, UP, 0.9, 2.2, None),  # 2 is
+        # Within the factor a gain is on neither side: 100 is above 80, but not above 90.
+        *((0.1, UP, 0.1, 0.9, 80, False), (0.1, UP, 0.1, 0.9, 90, True)),
+        *((UP, 0.9, 0.1, 0.9, 4.7, True), (UP, 0.9, 0.1, 0.9, 4.9, False)),
+    ],
+)
+def test_the_critical_gain_has_to_part_both(
+    registered, below, above, faded, kept, critical, expected
+):
     """Errors in the third part with few labels, and strengths, at μ = 2 and 4 and at 100 and
     1000; one number stands for two."""
     wrong = np.full((3, 4, 4), 0.3)
     pairs = [np.broadcast_to(value, 2) for value in (below, above, faded, kept)]
     wrong[0, 2] = np.concatenate(pairs[:2])
-    values = {
-        "constant_wrong": wrong,
-        "constant_strength": np.concatenate(pairs[2:]),
-        "critical": critical,
-    }
-    return claim_named(NAME, with_values(registered, values), "a critical gain parts").holds
-
-
-def test_the_critical_gain_has_to_part_both(registered):
-    assert tension(registered, 0.1, 0.9, 0.1, 0.9) is True
-    assert tension(registered, 0.48, 0.52, 0.48, 0.52) is True  # all near the middle
-    assert tension(registered, 0.52, 0.9, 0.1, 0.9) is False  # not overwritten below
-    assert tension(registered, 0.1, 0.48, 0.1, 0.9) is False  # overwritten above
-    assert tension(registered, 0.1, 0.9, 0.52, 0.9) is False  # carried on below
-    assert tension(registered, 0.1, 0.9, 0.1, 0.48) is False  # faded above
-    # Of the two gains on a side, either may be the one at which it does not.
-    for one in ((0.1, 0.9), (0.9, 0.1)):
-        assert tension(registered, one, 0.9, 0.1, 0.9) is False
-        assert tension(registered, 0.1, one, 0.1, 0.9) is False
-        assert tension(registered, 0.1, 0.9, one, 0.9) is False
-        assert tension(registered, 0.1, 0.9, 0.1, one) is False
-
-
-def test_where_gains_are_all_on_one_side_there_is_nothing_to_part(registered):
-    one = (0.1, 0.9)
-    assert tension(registered, 0.1, 0.1, 0.1, 0.1, critical=5000.0) is None
-    assert tension(registered, 0.1, one, 0.1, one, critical=900.0) is None  # 1000 is near it
-    assert tension(registered, one, 0.9, one, 0.9, critical=2.2) is None  # 2 is
-    # Within the factor a gain is on neither side: 100 is above 80, but not above 90.
-    assert tension(registered, 0.1, one, 0.1, 0.9, critical=80.0) is False
-    assert tension(registered, 0.1, one, 0.1, 0.9, critical=90.0) is True
-    assert tension(registered, one, 0.9, 0.1, 0.9, critical=4.7) is True
-    assert tension(registered, one, 0.9, 0.1, 0.9, critical=4.9) is False
+    strength = np.concatenate(pairs[2:])
+    values = {"constant_wrong": wrong, "constant_strength": strength, "critical": critical}
+    merged = with_values(registered, values)
+    assert claim_named(NAME, merged, "a critical gain parts").holds is expected
 
 
 def gated(registered, wrong, strength, few=0.3):

@@ -91,7 +91,7 @@ def test_the_ascent_climbs_to_where_no_single_output_can_be_better():
     value = by_definition(x, alpha, H)
     assert value > 1.05 * by_definition(x, alpha, start)
     for t in range(0, len(x), 3):
-        for other in np.maximum(rng.standard_normal((20, 8)), 0):
+        for other in np.maximum(rng.standard_normal((7, 8)), 0):
             changed = H.copy()
             changed[t] = other / max(np.linalg.norm(other), 1)
             # It ends when a whole round gains less than TOLERANCE.

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 import time
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -17,9 +15,10 @@ from circuits.errors import DivergenceError, InputError, PackageError, Parameter
 from circuits.files import FileError
 from simulations import kept_runs, parameter_sweep
 from simulations import sweep as repeats
-from simulations.experiments import EXPERIMENTS, Entry
 from simulations.experiments.experiment import Experiment, Settings
 from simulations.parameter_sweep import sweep
+from tests.refusing import refused
+from tests.simulations.small import flip_bit, register_toy, resaved
 
 NAME = "toy"
 
@@ -72,10 +71,7 @@ class Toy(Experiment[ToySettings]):
 
 @pytest.fixture(autouse=True)
 def toy(monkeypatch):
-    monkeypatch.setitem(EXPERIMENTS, NAME, Entry("toy_of_tests.Toy", "Fig. 0", "A toy"))
-    place = "simulations.experiments.toy_of_tests"
-    monkeypatch.setitem(sys.modules, place, SimpleNamespace(Toy=Toy))
-    Toy.asked.clear()
+    register_toy(monkeypatch, Toy)
 
 
 def swept(out, over=None, **options):
@@ -161,24 +157,25 @@ def test_large_variables_and_those_that_differ_are_left_out_and_named(tmp_path, 
     assert "course" in swept(tmp_path, {"shift": [0.5]})
 
 
-@pytest.mark.parametrize("mu", [13, 17, 19])
-def test_runs_that_fail_are_unknown_and_the_others_known(tmp_path, capsys, mu):
-    found = swept(tmp_path, {"mu": [1, mu]})
+def test_runs_that_fail_are_unknown_and_the_others_known(tmp_path, capsys):
+    failing = [13, 17, 19]
+    over = {"mu": [1, *failing]}
+    found = swept(tmp_path, over)
     assert found["value"].sel(mu=1).to_numpy().tolist() == [100, 101]
-    assert np.isnan(found["value"].sel(mu=mu)).all()
-    assert np.isnan(found["course"].sel(mu=mu)).all()
-    assert found["word"].to_numpy().tolist() == [["even", "odd"], ["", ""]]
-    assert np.isnan(found["run_seconds"].sel(mu=mu)).all()
+    for name in ("value", "course", "run_seconds"):
+        assert np.isnan(found[name].sel(mu=failing)).all()
+    assert found["word"].to_numpy().tolist() == [["even", "odd"]] + [["", ""]] * 3
     assert found.attrs["engine"] == "exact"
-    assert found["run_failed"].to_numpy().tolist() == [[False, False], [True, True]]
-    reason = f"at mu={mu}; the first, with seed 0: {FAULTS[mu]}"
-    assert f"toy: 2 of 4 runs failed and are NaN, {reason}\n" in capsys.readouterr().out
+    assert found["run_failed"].to_numpy().tolist() == [[False, False]] + [[True, True]] * 3
+    assert "toy: 6 of 8 runs failed and are NaN, at mu=13; mu=17; mu=19" in capsys.readouterr().out
     Toy.asked.clear()
-    again = swept(tmp_path, {"mu": [1, mu]})
+    again = swept(tmp_path, over)
     assert Toy.asked == []
     xr.testing.assert_identical(again.drop_attrs(), found.drop_attrs())
-    with pytest.raises(InputError, match=f"^every run of the sweep failed, {reason}$"):
-        swept(tmp_path / "all", {"mu": [mu]})
+    for mu in failing:
+        reason = f"at mu={mu}; the first, with seed 0: {FAULTS[mu]}"
+        with pytest.raises(InputError, match=f"{reason}$"):
+            swept(tmp_path / "all", {"mu": [mu]}, repeats=1)
 
 
 def test_of_many_combinations_that_fail_the_first_are_named(tmp_path, monkeypatch):
@@ -225,11 +222,16 @@ def test_what_runs_need_is_looked_for_before_anything_is_written(tmp_path, monke
     assert asked[2:] == [(1, [0, 1]), (2, [])]
 
 
-def test_nobody_is_asked_where_nothing_is_missing(tmp_path, monkeypatch):
+def test_a_complete_sweep_asks_nobody_and_removes_what_a_killed_one_was_writing(
+    tmp_path, monkeypatch
+):
     expected = swept(tmp_path)
+    left = tmp_path / f"sweep-{NAME}" / f".{'0' * 16}.manifold-circuit-partial.nc"
+    left.write_bytes(b"half")
     monkeypatch.setattr(repeats, "_on_cluster", lambda *arguments: pytest.fail("asked for"))
     found = swept(tmp_path, scheduler="tcp://nowhere")
     assert found["value"].variable.equals(expected["value"].variable)
+    assert not left.exists()
 
 
 def test_what_is_drawn_is_found_where_it_is_renamed(tmp_path, monkeypatch):
@@ -279,32 +281,18 @@ def test_runs_are_written_together_and_an_interrupt_loses_none(tmp_path, capsys,
             raise KeyboardInterrupt
         return real(self, config, seed, report)
 
-    monkeypatch.setattr(Toy, "simulate", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        swept(tmp_path)
-    sentence = "toy: 4 of 6 runs are kept, and the same command goes on from there\n"
-    assert capsys.readouterr().err.endswith(f"\n{sentence}")
+    with monkeypatch.context() as patch:
+        patch.setattr(Toy, "simulate", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            swept(tmp_path)
+    assert "toy: 4 of 6 runs are kept" in capsys.readouterr().err
     assert len(kept(tmp_path)) == 1
     assert not (tmp_path / f"sweep-{NAME}.nc").exists()
-    monkeypatch.undo()
-    monkeypatch.setitem(EXPERIMENTS, NAME, Entry("toy_of_tests.Toy", "Fig. 0", "A toy"))
-    monkeypatch.setitem(
-        sys.modules, "simulations.experiments.toy_of_tests", SimpleNamespace(Toy=Toy)
-    )
     Toy.asked.clear()
     found = swept(tmp_path)
     assert Toy.asked == [(2, 1), (3, 1)]
     assert found["value"].to_numpy().tolist() == [[100, 101], [200, 201], [300, 301]]
     assert len(kept(tmp_path)) == 2
-
-
-@pytest.mark.parametrize(("seconds", "share", "count"), [(1e9, 0, 1), (-1, -1, 6), (-1, 1e9, 1)])
-def test_how_long_runs_wait_to_be_written(tmp_path, monkeypatch, seconds, share, count):
-    monkeypatch.setattr(kept_runs, "KEEP_SECONDS", seconds)
-    monkeypatch.setattr(kept_runs, "KEEP_SHARE", share)
-    swept(tmp_path)
-    # Those that do not wait have a file each.
-    assert len(kept(tmp_path)) == count
 
 
 def test_a_share_of_the_time_may_wait_as_well(tmp_path, monkeypatch):
@@ -323,18 +311,12 @@ def test_a_share_of_the_time_may_wait_as_well(tmp_path, monkeypatch):
     assert [add(0, 4), add(1, 5.5), add(2, 500), add(3, 509), add(4, 511)] == [0, 1, 2, 2, 3]
 
 
-def test_what_a_killed_sweep_was_writing_is_removed(tmp_path):
-    swept(tmp_path)
-    left = tmp_path / f"sweep-{NAME}" / f".{'0' * 16}.manifold-circuit-partial.nc"
-    left.write_bytes(b"half")
-    swept(tmp_path)
-    assert not left.exists()
-
-
 def test_where_nothing_can_be_written_nothing_is_computed(tmp_path):
     (tmp_path / f"sweep-{NAME}").write_text("in the way")
-    with pytest.raises(FileError, match="cannot write to"):
-        swept(tmp_path)
+    refused(lambda: swept(tmp_path), str(tmp_path), FileError)
+    mine = xr.Dataset({"a": ("x", [1.0])}, attrs={"kind": "merged toy"})
+    results.save(mine, tmp_path / "other" / f"sweep-{NAME}.nc")
+    refused(lambda: swept(tmp_path / "other"), "merged toy", FileError)
     assert Toy.asked == []
 
 
@@ -360,36 +342,27 @@ def test_runs_of_several_engines_are_named(tmp_path, monkeypatch):
     assert swept(tmp_path, {"mu": [2, 1]}).attrs["engine"] == "engine 1 and engine 2"
 
 
-def flip(path):
-    content = bytearray(path.read_bytes())
-    content[len(content) // 2] ^= 1
-    path.write_bytes(content)
-
-
-def spoil_with(change):
-    return lambda path: results.save(change(results.load(path)), path)
-
-
 SPOILED = {
-    "damaged": flip,
+    "damaged": flip_bit,
     "cut": lambda path: path.write_bytes(path.read_bytes()[:500]),
     "empty": lambda path: path.write_bytes(b""),
-    "of another kind": spoil_with(lambda table: table.assign_attrs(kind="runs other")),
-    "without seeds": spoil_with(lambda table: table.drop_vars("run_seed")),
+    "of another kind": resaved(lambda table: table.assign_attrs(kind="runs other")),
+    "without seeds": resaved(lambda table: table.drop_vars("run_seed")),
 }
 
 
-@pytest.mark.parametrize("spoil", SPOILED)
-def test_damaged_files_are_set_aside_and_their_runs_computed_again(tmp_path, capsys, spoil):
-    expected = swept(tmp_path)
-    (name,) = kept(tmp_path)
-    SPOILED[spoil](tmp_path / f"sweep-{NAME}" / name)
-    Toy.asked.clear()
-    found = swept(tmp_path)
-    assert len(Toy.asked) == 6
-    assert f"{name} is damaged or of another version: kept as" in capsys.readouterr().err
-    assert [one for one in kept(tmp_path) if "set-aside" in one] == [f"{name}.set-aside"]
-    assert found["value"].variable.equals(expected["value"].variable)
+def test_damaged_files_are_set_aside_and_their_runs_computed_again(tmp_path, capsys):
+    expected = swept(tmp_path, {"mu": [1]})
+    for how, spoil in SPOILED.items():
+        (name,) = (one for one in kept(tmp_path) if "set-aside" not in one)
+        spoil(tmp_path / f"sweep-{NAME}" / name)
+        Toy.asked.clear()
+        found = swept(tmp_path, {"mu": [1]})
+        assert Toy.asked == [(1, 0), (1, 1)], how
+        assert name in capsys.readouterr().err
+        assert f"{name}.set-aside" in kept(tmp_path), how
+        assert found["value"].variable.equals(expected["value"].variable)
+    assert len(kept(tmp_path)) == 1 + len(SPOILED)
 
 
 def test_runs_of_other_code_are_replaced(tmp_path, capsys, monkeypatch):
@@ -405,41 +378,23 @@ def test_runs_of_other_code_are_replaced(tmp_path, capsys, monkeypatch):
     assert found.attrs["code"] == "another"
 
 
-def test_another_kind_of_result_is_not_written_over(tmp_path):
-    mine = xr.Dataset({"a": ("x", [1.0])}, attrs={"kind": "merged toy"})
-    results.save(mine, tmp_path / f"sweep-{NAME}.nc")
-    with pytest.raises(FileError, match="holds another kind of result"):
-        swept(tmp_path)
-    assert Toy.asked == []
+REFUSED = [
+    ({"repeats": 0}, "repeats .* got 0"),
+    ({"jobs": 0}, "jobs .* got 0"),
+    ({"repeats": 20_000}, "20000 repeats from seed 0"),
+    ({"engine": "steam"}, "'steam'"),
+    ({"over": {"mu": [1, -1]}}, "with mu=-1: mu must be"),
+    ({"over": [1, 2]}, r"over .* got \[1, 2\]"),
+    ({"changes": [1]}, r"changes .* got \[1\]"),
+    ({"seed": "a"}, "seed .* got 'a'"),
+    ({"seed": 1.5}, "seed .* got 1.5"),
+]
 
 
-@pytest.mark.parametrize(
-    ("options", "sentence"),
-    [
-        ({"repeats": 0}, "repeats must be a whole number from 1, got 0"),
-        ({"jobs": 0}, "jobs must be a whole number from 1, got 0"),
-        ({"repeats": 20_000}, "20000 repeats from seed 0 on leave the range of seeds"),
-        ({"engine": "steam"}, "there is no engine 'steam'"),
-        ({"over": {"mu": [1, -1]}}, "with mu=-1: mu must be"),
-        ({"over": [1, 2]}, "over must be values by name such as .*, got "),
-        ({"changes": [1]}, "changes must be values by name such as {'mu': 10}, got "),
-        ({"seed": "a"}, "seed must be a whole number from 0, got 'a'"),
-        ({"seed": 1.5}, "seed must be a whole number from 0, got 1.5"),
-    ],
-)
-def test_what_is_refused_leaves_nothing(tmp_path, options, sentence):
-    with pytest.raises(ValueError, match=sentence):
-        swept(tmp_path / "new", **options)
+def test_what_is_refused_leaves_nothing(tmp_path):
+    for options, words in REFUSED:
+        refused(lambda options=options: swept(tmp_path / "new", **options), words)
+    refused(lambda: swept(None), "out .* got None")
+    refused(lambda: sweep([NAME], {"mu": [1]}, out=tmp_path / "new"), r"\['toy'\]", most=500)
     assert not (tmp_path / "new").exists()
     assert Toy.asked == []
-
-
-def test_a_folder_that_is_none_is_refused():
-    with pytest.raises(InputError, match=r"^out must be the name of a folder, got None$"):
-        swept(None)
-    assert Toy.asked == []
-
-
-def test_an_experiment_that_is_none_is_refused(tmp_path):
-    with pytest.raises(InputError, match=r"^there is no experiment \['toy'\]: use "):
-        sweep([NAME], {"mu": [1]}, out=tmp_path)

@@ -14,13 +14,29 @@ from simulations.experiments import digits, get_experiment, manifold_drift
 from tests.simulations.small import TINY
 
 SECTION = peers.Section("labels", lambda seed: {"1": {"a": seed, "b": 1.0}}, (), "Made up.")
+SMALL_DIGITS = {"n_points": 300, "first": 20, "n_tiles": 60}
 
 
-def test_values_are_collected_seed_by_seed():
+@pytest.fixture
+def made_sections(monkeypatch, tmp_path):
+    """A function that puts made-up sections in the place of the real ones."""
+    monkeypatch.setattr(peers, "OUT", tmp_path / "peers.json")
+    return lambda **sections: monkeypatch.setattr(peers, "SECTIONS", sections)
+
+
+def use_config(monkeypatch, name, changes):
+    """Let an experiment have this configuration, whatever is asked for; return it."""
+    config = get_experiment(name).config("exact", changes)
+    monkeypatch.setattr(type(get_experiment(name)), "config", lambda *_: config)
+    return config
+
+
+def run_of(config):
+    return sweep.run_job(sweep.Job(config.as_dict(), 3))
+
+
+def test_values_are_collected_seed_by_seed_and_the_best_of_a_row_is_emphasised():
     assert peers.measure(SECTION, (3, 5)) == {"1": {"a": [3, 5], "b": [1.0, 1.0]}}
-
-
-def test_the_best_of_a_row_is_emphasised():
     measured = {"1": {"a": [0.5, 0.7], "b": [0.4, 0.4]}, "5": {"a": [0.5, 0.5], "b": [0.9, 0.7]}}
     lines = peers.section_table(SECTION, measured).splitlines()
     assert lines == [
@@ -62,24 +78,21 @@ def test_streams_are_answered_before_they_are_learned_from():
     assert peers.prequential(Echo(), points, truth, labels, 2) == pytest.approx(2 / 3)
 
 
-def test_packages_that_are_missing_are_named_with_the_extra(monkeypatch, tmp_path):
+def test_packages_that_are_missing_are_named_with_the_extra(made_sections, tmp_path):
     peers.check_packages(["numpy"])
     with pytest.raises(InputError, match=r"^no_such_package not .*'manifold-circuit\[peers\]'$"):
         peers.check_packages(["numpy", "no_such_package"])
-    section = peers.Section("rows", lambda seed: {}, ("no_such_package",), "")
-    monkeypatch.setattr(peers, "SECTIONS", {"made": section})
-    monkeypatch.setattr(peers, "OUT", tmp_path / "peers.json")
-    with pytest.raises(InputError, match="no_such_package not installed"):
+    made_sections(made=peers.Section("rows", lambda seed: {}, ("no_such_package",), ""))
+    with pytest.raises(InputError, match="no_such_package"):
         peers.main([])
-    with pytest.raises(InputError, match="no section 'other': use made"):
+    with pytest.raises(InputError, match=r"'other'.* made"):
         peers.main(["other"])
     assert not any(tmp_path.iterdir())
 
 
-def test_what_was_measured_of_other_sections_stays(monkeypatch, tmp_path, capsys):
+def test_what_was_measured_of_other_sections_stays(made_sections, tmp_path, capsys):
     other = peers.Section("labels", lambda seed: {"1": {"a": 0.5}}, (), "Other.")
-    monkeypatch.setattr(peers, "SECTIONS", {"made": SECTION, "other": other})
-    monkeypatch.setattr(peers, "OUT", tmp_path / "peers.json")
+    made_sections(made=SECTION, other=other)
     peers.main(["other"])
     peers.main(["made"])
     kept = json.loads((tmp_path / "peers.json").read_text())
@@ -113,12 +126,7 @@ def test_rivers_learners_learn_from_labels():
 
 def test_streams_and_labels_are_those_of_the_experiment(monkeypatch):
     """On few images, with Poisson learning and river's learners replaced."""
-    changes = {"n_points": 300, "first": 20, "n_tiles": 60}
-    config = get_experiment("digits").config("exact", changes)
-    run = sweep.run_job(sweep.Job(config.as_dict(), 3))
-    monkeypatch.setattr(
-        type(get_experiment("digits")), "config", lambda self, engine, changes: config
-    )
+    run = run_of(use_config(monkeypatch, "digits", SMALL_DIGITS))
     seen = []
 
     def answered(points, labels):
@@ -144,11 +152,8 @@ def test_streams_and_labels_are_those_of_the_experiment(monkeypatch):
 
 
 def test_moving_moons_are_those_of_the_experiment(monkeypatch):
-    config = get_experiment("manifold-drift").config("exact", TINY["manifold-drift"])
-    run = sweep.run_job(sweep.Job(config.as_dict(), 3))
-    monkeypatch.setattr(
-        type(get_experiment("manifold-drift")), "config", lambda self, engine, changes: config
-    )
+    config = use_config(monkeypatch, "manifold-drift", TINY["manifold-drift"])
+    run = run_of(config)
     monkeypatch.setattr(peers, "MOVING_LABELS", 0.2)
     made = []
 
@@ -179,15 +184,13 @@ def test_moving_moons_are_those_of_the_experiment(monkeypatch):
 
 def test_passes_over_mnist_are_those_of_the_experiment(monkeypatch):
     """On few of the other images, so that nothing has to be installed."""
-    small = {"n_points": 300, "first": 20, "n_tiles": 60, "label_counts": (10,)}
-    one, three = (
-        get_experiment("digits").config("exact", small | {"passes": passes}) for passes in (1, 3)
-    )
-    monkeypatch.setattr(type(get_experiment("digits")), "config", lambda self, engine, changes: one)
+    small = SMALL_DIGITS | {"label_counts": (10,)}
+    three = get_experiment("digits").config("exact", small | {"passes": 3})
+    one = use_config(monkeypatch, "digits", small | {"passes": 1})
     monkeypatch.setitem(digits.TUNED, "mnist", digits.TUNED["digits"])
     found = peers.mnist(3)
     for row, config in (("one pass", one), ("three passes", three)):
-        run = sweep.run_job(sweep.Job(config.as_dict(), 3))["few_accuracy"].isel(n_labels=0)
+        run = run_of(config)["few_accuracy"].isel(n_labels=0)
         # The lift is around these images and not around all.
         assert found[row]["circuit"] == pytest.approx(float(run.sel(learner="gated")), abs=0.05)
         assert found[row]["nearest label"] == float(run.sel(learner="nearest"))

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from functools import partial
+from pathlib import Path
+
 import numpy as np
 import pytest
 import xarray as xr
@@ -39,32 +42,32 @@ def test_an_input_is_not_written_over(here):
     }
 
 
-def test_files_that_differ_in_their_suffix_have_results_of_their_own(here):
-    np.savetxt(here / "a.csv", POINTS, delimiter=",")
-    np.save(here / "a.npy", POINTS[::-1])
-    for name in ("a.csv", "a.npy", "a.csv"):
-        done("run", "--data", name, "--out", "out", *OWN)
-    expected = {"a.nc": "data a.csv", "a.npy.nc": "data a.npy"}
-    circuits = {name.removesuffix(".nc") + "-circuit.nc": "circuit" for name in expected}
-    assert kinds(here / "out") == expected | circuits
-    assert (results.load(here / "out" / "a.npy.nc")["points"].values == POINTS[::-1]).all()
-
-
-def test_files_of_one_name_in_two_folders_have_results_of_their_own(here):
-    for i, folder in enumerate(("one", "two", "three")):
-        (here / folder).mkdir()
-        np.savetxt(here / folder / "a.csv", POINTS + i, delimiter=",")
-    for folder in ("one", "two", "one"):
-        done("run", "--data", f"{folder}/a.csv", "--out", "out", *OWN)
-    assert kinds(here / "out") == {
-        "a.csv-circuit.nc": "circuit",
-        "a.csv.nc": "data a.csv",
-        "a-circuit.nc": "circuit",
-        "a.nc": "data a.csv",
-    }
-    for name, i in (("a.nc", 0), ("a.csv.nc", 1)):
-        assert np.abs(results.load(here / "out" / name)["points"].values - POINTS - i).max() < 1e-12
-    assert "three/a.csv" in refused("run", "--data", "three/a.csv", "--out", "out", *OWN, notes=1)
+def test_files_of_like_names_have_results_of_their_own(here):
+    """They differ in the suffix, in the folder, or one is named as the circuit of another."""
+    for out, first, second, names in (
+        (here / "suffixes", "a.csv", "a.npy", ("a", "a.npy")),
+        (here / "folders", "one/a.csv", "two/a.csv", ("a", "a.csv")),
+        (here / "circuits", "a.csv", "a-circuit.csv", ("a", "a-circuit.csv")),
+        (here / "reversed", "a-circuit.csv", "a.csv", ("a-circuit", "a.csv")),
+    ):
+        for i, name in enumerate((first, second)):
+            (here / name).parent.mkdir(exist_ok=True)
+            save = np.save if name.endswith("npy") else partial(np.savetxt, delimiter=",")
+            save(here / name, POINTS + i)
+        for name in (first, second, first):
+            done("run", "--data", name, "--out", out, *OWN)
+        own = {
+            f"{to}.nc": f"data {Path(of).name}"
+            for to, of in zip(names, (first, second), strict=True)
+        }
+        assert kinds(out) == own | {f"{name}-circuit.nc": "circuit" for name in names}
+        for i, name in enumerate(names):
+            points = results.load(out / f"{name}.nc")["points"].values
+            assert np.abs(points - POINTS - i).max() < 1e-12  # text keeps 18 digits
+    (here / "three").mkdir()
+    np.savetxt(here / "three" / "a.csv", POINTS, delimiter=",")
+    words = ("run", "--data", "three/a.csv", "--out", "folders", *OWN)
+    assert "three/a.csv" in refused(*words, notes=1)
 
 
 def test_a_file_that_is_named_as_an_experiment(here):
@@ -76,19 +79,6 @@ def test_a_file_that_is_named_as_an_experiment(here):
         "square-balance.csv-circuit.nc": "circuit",
         "square-balance.csv.nc": "data square-balance.csv",
         "square-balance.nc": "merged square-balance",
-    }
-
-
-def test_a_file_that_is_named_as_the_circuit_of_another(here):
-    for i, name in enumerate(("a.csv", "a-circuit.csv")):
-        np.savetxt(here / name, POINTS + i, delimiter=",")
-    for name in ("a.csv", "a-circuit.csv", "a.csv"):
-        done("run", "--data", name, "--out", "out", *OWN)
-    assert kinds(here / "out") == {
-        "a-circuit.csv-circuit.nc": "circuit",
-        "a-circuit.csv.nc": "data a-circuit.csv",
-        "a-circuit.nc": "circuit",
-        "a.nc": "data a.csv",
     }
 
 

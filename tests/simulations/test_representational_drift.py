@@ -124,28 +124,25 @@ def test_accuracies_on_the_moons_are_those_of_circuits_of_their_own(run, rule, s
 # Measures, by hand
 
 
-def test_a_field_that_moved_is_compared_with_its_former_self():
+def drift(centers):
+    return module.Drift(np.empty(0), centers, 1.0)
+
+
+def test_fields_middles_and_steps():
     fields = np.zeros((3, 4, 3))
     fields[0, 0], fields[1, 0, 0], fields[1, 1, 1], fields[2, 0] = 1, 2, 5, 3
     found = module.own_correlations(fields)
     # Four points, one of them 1: another one of them has the correlation -1/3.
     np.testing.assert_allclose(found, [[1, 1, 1], [1, -1 / 3, 0], [1, 1, 1]], atol=1e-12)
-
-
-def test_the_middle_of_a_field():
     fields = np.zeros((1, 120, 3))
     fields[0, [29, 30, 31], 0] = 1, 4, 1  # 30 of 120 points is a quarter round
     fields[0, [90, 91], 1] = 0.5
     (found,) = module.centers_of(fields)
-    np.testing.assert_allclose(found[:2], [np.pi / 2, -np.pi / 2 + np.pi / 120])
-    assert np.isnan(found[2])
-
-
-def test_steps_go_the_shorter_way_and_over_silence():
+    np.testing.assert_allclose(found, [np.pi / 2, -np.pi / 2 + np.pi / 120, np.nan])
+    # Steps go the shorter way, and over silence.
     centers = np.array([[3.0, 0.0], [-3.0, np.nan], [-2.5, np.nan], [-2.6, 0.7]])
-    steps = module.Drift(np.empty(0), centers, 1.0).steps
-    around = 2 * np.pi - 6
-    np.testing.assert_allclose(steps, [[around, 0], [0.5, 0], [-0.1, 0.7]])
+    steps = drift(centers).steps
+    np.testing.assert_allclose(steps, [[2 * np.pi - 6, 0], [0.5, 0], [-0.1, 0.7]])
 
 
 def test_the_diffusion_constant_of_planted_walks():
@@ -164,16 +161,13 @@ def test_the_diffusion_constant_of_planted_walks():
     assert diffusion_by_noise(1e-4, 0.02) == pytest.approx(1.25e-5)
 
 
-def test_what_part_of_the_way_was_jumped():
+def test_jumps_and_likeness():
     steps = np.array([[0.3, -0.5], [0.4, 0.0]])
     assert module.jump_share(steps, 0.4) == pytest.approx(0.25 / 0.5)
     assert math.isnan(module.jump_share(np.zeros((2, 2)), 0.4))
-
-
-def test_likeness_heeds_points_and_not_which_tile_is_which():
+    # Likeness heeds points, and not which tile is which.
     h = np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
-    assert module.likeness(h, h[:, ::-1]) == pytest.approx(1)
-    assert module.likeness(h, 3 * h) == pytest.approx(1)
+    assert module.likeness(h, 3 * h[:, ::-1]) == pytest.approx(1)
     # Products of pairs are 1, 0, 0 before and 0, 0, 1 after.
     after = np.array([[1.0, 0.0], [0.0, 1.0], [0.0, 1.0]])
     assert module.likeness(h, after) == pytest.approx(-0.5)
@@ -198,49 +192,41 @@ def test_neighbours_that_step_together():
     place = np.array([0.0, 0.1, 3.0, 3.1])
 
     def found(*steps):
-        centers = np.stack([place, place + np.array(steps)])
-        return module.together(module.Drift(np.empty(0), centers, 1.0), 0.4)
+        return module.together(drift(np.stack([place, place + np.array(steps)])), 0.4)
 
     np.testing.assert_allclose(found(0.1, 0.1, 0.1, 0.1)[[0, -1]], 1)
     np.testing.assert_allclose(found(0.1, -0.1, 0.1, -0.1)[[0, -1]], [-1, 0], atol=1e-12)
     # A jump of one tile is left out, and with it its pairs: of the mean square 0.01 remains.
     np.testing.assert_allclose(found(0.1, 0.1, 0.5, 0.1)[[0, -1]], 1)
-    assert np.isnan(found(0.1, 0.1, 0.1, 0.1)[2])
     assert small()["near"].values.tolist() == [0.2, 0.4, 0.8, 1.6, np.pi]
-
-
-def test_steps_count_where_a_tile_is_seen_before_and_after():
-    """Two neighbours step together, then apart, and one of them falls silent after that."""
+    # Two neighbours step together, then apart, and one of them falls silent after that.
     centers = np.array([[0.0, 0.1], [0.1, 0.2], [0.2, 0.1], [0.3, np.nan]])
-    found = module.together(module.Drift(np.empty(0), centers, 1.0), 0.4)
     # Products 0.01 and -0.01 of steps whose mean squares are 0.01: as much together as apart.
-    assert found[0] == pytest.approx(0, abs=1e-12)
-    one = module.together(module.Drift(np.empty(0), centers[[0, 1, 3]], 1.0), 0.4)
-    assert one[0] == pytest.approx(1)
+    assert module.together(drift(centers), 0.4)[0] == pytest.approx(0, abs=1e-12)
+    assert module.together(drift(centers[[0, 1, 3]]), 0.4)[0] == pytest.approx(1)
+    # Pairs are counted by their distance before the step.
+    for apart, bin_ in (
+        (0.19, 0),
+        (0.21, 1),
+        (0.39, 1),
+        (0.41, 2),
+        (0.79, 2),
+        (0.81, 3),
+        (1.59, 3),
+    ):
+        together = module.together(drift(np.array([[0.0, apart], [0.1, apart + 0.1]])), 0.4)
+        assert np.flatnonzero(~np.isnan(together)).tolist() == [bin_]
+        assert together[bin_] == pytest.approx(1)
 
 
-def test_pairs_are_counted_by_their_distance_before_the_step():
-    for apart, place in ((0.19, 0), (0.21, 1), (0.39, 1), (0.41, 2), (0.79, 2), (0.81, 3)):
-        centers = np.array([[0.0, apart], [0.1, apart + 0.1]])
-        found = module.together(module.Drift(np.empty(0), centers, 1.0), 0.4)
-        assert np.flatnonzero(~np.isnan(found)).tolist() == [place]
-    centers = np.array([[0.0, 1.59], [0.1, 1.69]])
-    assert module.together(module.Drift(np.empty(0), centers, 1.0), 0.4)[3] == pytest.approx(1)
-
-
-def test_numbers_are_printed():
+def test_courses_halves_and_quarters():
     assert module._power(np.array([2e-6])) == "2e-06"
     assert module._power(np.array([1e-6, 3e-6])) == "2e-06 ± 1e-06"
     # Moments 2, 4, 8 and 20 of 20, ten presentations each.
     text = module._course(small(), np.arange(21)[None] / 100)
     assert text == "0.02 (20), 0.04 (40), 0.08 (80), 0.20 (200)"
-
-
-def test_halves_and_quarters_are_those_at_the_end():
     values = np.zeros((1, 21))
-    values[0, 11:] = np.arange(10)
-    assert module.second_half(values).tolist() == [4.5]
-    values[0, 10] = 100
+    values[0, 10], values[0, 11:] = 100, np.arange(10)
     assert module.second_half(values).tolist() == [4.5]
     course = xr.DataArray([[*range(15), 5, 6, 7, 8, 9]], dims=("repeat", "part"))
     assert module.last_quarter(course).tolist() == [7]
@@ -272,30 +258,47 @@ def verdict(words, values, **changes):
     return claim_named(NAME, registered(values, **changes), words).holds
 
 
-def test_fields_forget_in_noise_and_not_without():
-    words = "fields forget"
-    assert verdict(words, {"own_field": (0.81, 0.19, 0.9)}) is True
-    assert verdict(words, {"own_field": (0.9, 0.21, 0.1)}) is False
-    assert verdict(words, {"own_field": (0.79, 0.1, 0.1)}) is False
-    # What counts is the last moment, and all tiles alike.
-    profile = np.full((3, 21, 1), 0.5)
-    profile[:, -1, 0] = 0.81, 0.19, 0.9
-    assert verdict(words, {"own_field": np.tile(profile, (1, 1, 40))}) is True
-    profile[:, -1, 0] = 0.5
-    profile[:, -2, 0] = 0.81, 0.19, 0.9
-    assert verdict(words, {"own_field": np.tile(profile, (1, 1, 40))}) is False
+def at_moment(moment, before, *values):
+    """Own fields of every size at one moment, and what they are at the others."""
+    profile = np.full((3, 21, 40), before)
+    profile[:, moment] = np.array(values)[:, None]
+    return profile
 
 
-def test_similarities_have_to_stay_more_than_by_chance():
-    words = "which points are alike"
-    assert verdict(words, {"likeness": (0.1, 0.86, 0.1), "turned": 0.84}) is True
-    assert verdict(words, {"likeness": (0.9, 0.84, 0.9), "turned": 0.7}) is False
-    assert verdict(words, {"likeness": (0.9, 0.9, 0.9), "turned": 0.92}) is False
+PAIRS = np.full((3, 5), 0.2)
+PAIRS[:, 0] = 0.4, 0.1, 0.4
 
 
-def test_jumps_have_to_be_most_of_the_way():
-    assert verdict("tiles jump", {"jumps": (0.0, 0.52, 0.0)}) is True
-    assert verdict("tiles jump", {"jumps": (0.9, 0.48, 0.9)}) is False
+@pytest.mark.parametrize(
+    ("words", "values", "expected"),
+    [
+        ("fields forget", {"own_field": (0.81, 0.19, 0.9)}, True),
+        ("fields forget", {"own_field": (0.9, 0.21, 0.1)}, False),
+        ("fields forget", {"own_field": (0.79, 0.1, 0.1)}, False),
+        # What counts is the last moment, and all tiles alike.
+        ("fields forget", {"own_field": at_moment(-1, 0.5, 0.81, 0.19, 0.9)}, True),
+        ("fields forget", {"own_field": at_moment(-2, 0.5, 0.81, 0.19, 0.9)}, False),
+        # Similarities have to stay, more than by chance.
+        ("which points are alike", {"likeness": (0.1, 0.86, 0.1), "turned": 0.84}, True),
+        ("which points are alike", {"likeness": (0.9, 0.84, 0.9), "turned": 0.7}, False),
+        ("which points are alike", {"likeness": (0.9, 0.9, 0.9), "turned": 0.92}, False),
+        # Jumps have to be most of the way.
+        ("tiles jump", {"jumps": (0.0, 0.52, 0.0)}, True),
+        ("tiles jump", {"jumps": (0.9, 0.48, 0.9)}, False),
+        # Neighbours move together without noise alone, and of near pairs alone.
+        ("each tile by itself", {"together": (0.21, 0.19, 0.4)}, True),
+        ("each tile by itself", {"together": (0.4, 0.21, 0.1)}, False),
+        ("each tile by itself", {"together": (0.19, 0.1, 0.1)}, False),
+        ("each tile by itself", {"together": PAIRS}, True),
+    ],
+)
+def test_claims_follow_what_is_planted(words, values, expected):
+    assert verdict(words, values) is expected
+
+
+@pytest.mark.parametrize("changes", [{"n_points": 24_000}, {"repeats": 7}])
+def test_below_the_registered_size_nothing_is_decided(changes):
+    assert verdict("fields forget", {"own_field": (0.9, 0.1, 0.9)}, **changes) is None
 
 
 def test_the_exponent_is_that_of_the_planted_constants():
@@ -311,17 +314,6 @@ def test_the_exponent_is_that_of_the_planted_constants():
     assert_printed(NAME, repeats(), grids=True)
 
 
-def test_neighbours_move_together_without_noise_alone():
-    words = "each tile by itself"
-    assert verdict(words, {"together": (0.21, 0.19, 0.4)}) is True
-    assert verdict(words, {"together": (0.4, 0.21, 0.1)}) is False
-    assert verdict(words, {"together": (0.19, 0.1, 0.1)}) is False
-    # Of near pairs alone.
-    pairs = np.full((3, 5), 0.2)
-    pairs[:, 0] = 0.4, 0.1, 0.4
-    assert verdict(words, {"together": pairs}) is True
-
-
 @pytest.mark.parametrize("rule", module.RULES)
 def test_a_readout_keeps_up_if_it_is_right_and_ahead_of_a_frozen_one(rule):
     def found(noise, frozen, late=True):
@@ -335,12 +327,6 @@ def test_a_readout_keeps_up_if_it_is_right_and_ahead_of_a_frozen_one(rule):
     assert found(0.945, 0.6) is False
     assert found(0.96, 0.99) is False
     assert found(0.99, 0.6, late=False) is False
-
-
-def test_below_the_registered_size_nothing_is_decided():
-    values = {"own_field": (0.9, 0.1, 0.9)}
-    assert verdict("fields forget", values, n_points=24_000) is None
-    assert verdict("fields forget", values, repeats=7) is None
 
 
 # Settings

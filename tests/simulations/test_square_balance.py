@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import xarray as xr
 from sklearn.svm import SVC
 
 from circuits import ReferenceCircuit
@@ -59,12 +60,10 @@ def laplacian_scores(h, labels, lam: float, mu: float):
 
 def described(scores, points):
     """Share in the larger class, on neither side, and on the side of their label: counted."""
-    plus = minus = own = 0
-    for score, (x, y) in zip(scores, points, strict=True):
-        plus += score > 0
-        minus += score < 0
-        nearer_plus = np.hypot(x - 0.9, y - 0.9) < np.hypot(x - 0.1, y - 0.1)
-        own += (score > 0 and nearer_plus) or (score < 0 and not nearer_plus)
+    nearer = [np.hypot(x - 0.9, y - 0.9) < np.hypot(x - 0.1, y - 0.1) for x, y in points]
+    signs = list(zip(scores, nearer, strict=True))
+    plus, minus = (sum(sign * score > 0 for score in scores) for sign in (1, -1))
+    own = sum(score > 0 if right else score < 0 for score, right in signs)
     n = len(points)
     return max(plus, minus) / n, 1 - (plus + minus) / n, own / n
 
@@ -83,14 +82,14 @@ def test_circuit_and_laplacian_by_hand(run, when, after):
     assert np.flatnonzero(~silent).tolist() == [after, after + 1]
     # The silent points are the same, whenever the labels come.
     assert (run["points"].to_numpy() == points[silent]).all()
-    circuit, laplacian = (run["score"].sel(approach=f"{name}{when}").to_numpy() for name in
-                          ("circuit", "laplacian"))  # fmt: skip
+    names = (f"circuit{when}", f"laplacian{when}")
+    circuit, laplacian = (run["score"].sel(approach=name).to_numpy() for name in names)
     assert (circuit == (h @ w)[silent]).all()
-    assert_described(run, f"circuit{when}", circuit, points[silent])
+    assert_described(run, names[0], circuit, points[silent])
     expected = laplacian_scores(h, labels, 3e-4, 1.0)[silent]
     # The machine's solver stops at 1e-6.
     np.testing.assert_allclose(laplacian, expected, atol=1e-5)
-    assert_described(run, f"laplacian{when}", expected, points[silent])
+    assert_described(run, names[1], expected, points[silent])
     # Neither could stand for the other, nor one placement for the other.
     assert len({run["majority"].sel(approach=name).item() for name in APPROACHES}) == 5
     assert run["label_covered"].to_numpy().tolist() == [True, True]
@@ -116,8 +115,8 @@ def test_settings_reach_the_methods(run):
 
 def objective(h, labels, mu, w, y):
     """Eq. (zneuronONline2), term by term."""
-    terms = [(yt - zt) ** 2 / 2 - mu * yt * (w @ ht) for ht, zt, yt in
-             zip(h, labels, y, strict=True)]  # fmt: skip
+    points = zip(h, labels, y, strict=True)
+    terms = [(yt - zt) ** 2 / 2 - mu * yt * (w @ ht) for ht, zt, yt in points]
     return sum(terms) / len(h) + mu / 2 * (w @ w)
 
 
@@ -153,22 +152,18 @@ def test_minimum_cut_by_hand(run):
     assert run["cut_majority"].sel(cut="lowest").min() > 0.99
 
 
-H = np.array([[1.0, 0.0], [0.0, 1.0], [0.6, 0.8], [0.8, 0.6]])
-Z = np.array([1, -1, 0, 0])
-
-
 def test_alternation_by_hand_and_downhill():
+    h, z = np.array([[1.0, 0.0], [0.0, 1.0], [0.6, 0.8], [0.8, 0.6]]), np.array([1, -1, 0, 0])
     mu, w = 2.0, np.array([0.3, 0.1])
     values = []
     for n in range(1, 8):
-        found = fixed_point(H, Z, mu, np.array([0.3, 0.1]), 0.0, n)
-        y = [min(1, max(-1, mu * (a * w[0] + b * w[1]) + z)) for (a, b), z in
-             zip(H, Z, strict=True)]  # fmt: skip
-        w = np.array([sum(yt * ht[i] for yt, ht in zip(y, H, strict=True)) / 4 for i in (0, 1)])
+        found = fixed_point(h, z, mu, np.array([0.3, 0.1]), 0.0, n)
+        y = [min(1, max(-1, mu * float(h[t] @ w) + z[t])) for t in range(4)]
+        w = np.array([sum(y[t] * h[t, i] for t in range(4)) / 4 for i in (0, 1)])
         np.testing.assert_allclose(found.w, w, atol=1e-15)
         assert (found.n_iterations, found.converged) == (n, False)
-        y = np.clip(mu * (H @ w) + Z, -1, 1)
-        assert found.objective == pytest.approx(objective(H, Z, mu, w, y))
+        y = np.clip(mu * (h @ w) + z, -1, 1)
+        assert found.objective == pytest.approx(objective(h, z, mu, w, y))
         values.append(found.objective)
     assert all(after <= before + 1e-15 for before, after in pairwise(values))
 
@@ -216,6 +211,13 @@ def test_labels_that_come_when_all_tiles_are_taken_may_be_seen_by_none():
     for seed, late in ((1, False), (5, True)):
         run = simulate(NAME, seed=seed, n_tiles=6, tile_radius=0.3)
         assert run["label_covered"].to_numpy().tolist() == [True, late]
+    # Four tiles cover one of these two labels: the other is enough to say so.
+    few = {"n_points": 100, "label_after": 20, "tiles": "first", "n_tiles": 4, "tile_radius": 0.1}
+    points, labels = unit_square(100, 20, np.random.default_rng(0), 0.1)
+    apart = np.linalg.norm(points[labels != 0][:, None] - points[:4], axis=2)
+    assert (apart.min(axis=1) < 0.1).sum() == 1
+    run = simulate(NAME, seed=0, **few)
+    assert run["label_covered"].to_numpy().tolist() == [True, False]
 
 
 def test_the_lowest_of_three_cuts():
@@ -250,76 +252,43 @@ def test_points_that_score_zero_are_in_neither_class():
     assert found["majority"] == [0.4, 0.6]
 
 
-def test_one_label_that_no_tile_covers_is_enough_to_say_so():
-    """Four tiles, which cover one of the corners in which the late labels are."""
-
-    def near(seed: int) -> int:
-        points, labels = unit_square(100, 20, np.random.default_rng(seed), 0.1)
-        apart = np.linalg.norm(points[labels != 0][:, None] - points[:4], axis=2)
-        return int((apart.min(axis=1) < 0.09).sum())
-
-    seed = next(seed for seed in range(100) if near(seed) == 1)
-    few = simulate(
-        NAME, seed=seed, n_points=100, label_after=20, tiles="first", n_tiles=4, tile_radius=0.1
-    )
-    assert few["label_covered"].to_numpy().tolist() == [True, False]
-
-
 # Claims
 
 
-def halves(seed: int, width: float) -> float:
-    """A share that falls off from 0.5, the same for every seed of the same rest."""
-    return 0.5 + width * (1 - np.sqrt(1 - (seed % 100 + 0.5) / 100))
+SEEDS = np.arange(200)
+TURNS = (-1.0) ** SEEDS
+RARE, MORE, FALLS, DIAGONAL, CUT = range(5)
 
 
-def fair(seed: int, run: Any) -> dict[str, Any]:
-    """Majorities and sides as the paper has them."""
-    shares = {
-        "circuit": halves(seed, 0.4),
-        "laplacian": halves(7 * seed, 0.2),
-        "circuit, late": halves(seed, 0.1),
-        "laplacian, late": halves(seed, 0.2),
-        "minimum cut": 0.99,
-    }
-    side = {"laplacian": 0.9 + 0.02 * (-1) ** seed}
-    return {
-        "majority": [shares[name] for name in APPROACHES],
-        "own_side": [side.get(name, 0.5 + 0.001 * seed) for name in APPROACHES],
-    }
+def halves(width: float) -> np.ndarray:
+    """Shares that fall off from 0.5, in any hundred repeats."""
+    return 0.5 + width * (1 - np.sqrt(1 - (SEEDS % 100 + 0.5) / 100))
 
 
 @cache
-def registered():
+def registered(**changes: Any):
     """Repeats of the registered size, merged once: there are many."""
-    return planted(NAME, lambda seed, run: {})
+    return planted(NAME, lambda seed, run: {}, **changes)
 
 
-def made(values: Any, repeats: int = 200):
-    """Such repeats, with the variables that ``values(seed, None)`` gives."""
-    merged = registered().isel(repeat=slice(repeats))
-    found = [values(seed, None) for seed in range(repeats)]
+def made(merged: xr.Dataset | None = None, **changes: Any) -> xr.Dataset:
+    """Majorities and sides as the paper has them, by approach, with some majorities changed."""
+    shares = {
+        "circuit": halves(0.4),
+        "laplacian": halves(0.2)[7 * SEEDS % 100],
+        "circuit, late": halves(0.1),
+        "laplacian, late": halves(0.2),
+        "minimum cut": np.full(200, 0.99),
+    } | changes
+    side = {"laplacian": 0.9 + 0.02 * TURNS}
+    merged = registered() if merged is None else merged
+    values = {
+        "majority": [shares[name] + 0 * SEEDS for name in APPROACHES],
+        "own_side": [side.get(name, 0.5 + 0.001 * SEEDS) for name in APPROACHES],
+    }
     return merged.assign(
-        {
-            name: merged[name].transpose("repeat", ...).copy(data=[one[name] for one in found])
-            for name in found[0]
-        }
+        {name: (("repeat", "approach"), np.transpose(value)) for name, value in values.items()}
     )
-
-
-def with_majority(**changes: Any):
-    """`fair`, with the majorities of some approaches changed to functions of the seed."""
-
-    def values(seed: int, run: Any) -> dict[str, Any]:
-        found = fair(seed, run)
-        for name, of_seed in changes.items():
-            found["majority"][APPROACHES.index(name.replace("_", " "))] = of_seed(seed)
-        return found
-
-    return values
-
-
-RARE, MORE, FALLS, DIAGONAL, CUT = range(5)
 
 
 def claims(merged):
@@ -332,84 +301,72 @@ def verdicts(merged) -> list[bool | None]:
 
 def test_claims_hold_on_data_made_so_and_are_not_decided_on_fewer_repeats():
     assert get_experiment(NAME).repeats == 200
-    assert verdicts(made(fair)) == [True] * 5
+    merged = made()
+    assert verdicts(merged) == [True] * 5
     # Every run's cut is one class: a tenth of the repeats decides that, no fewer.
-    assert verdicts(made(fair, 199)) == [None, None, None, None, True]
-    assert verdicts(made(fair, 20)) == [None, None, None, None, True]
-    assert verdicts(made(fair, 19)) == [None] * 5
-    assert verdicts(planted(NAME, fair, n_points=1999)) == [None] * 5
+    for repeats, cut in ((199, True), (20, True), (19, None)):
+        assert verdicts(merged.isel(repeat=slice(repeats))) == [None, None, None, None, cut]
+    assert verdicts(made(registered(n_points=1999))) == [None] * 5
+    assert_printed(NAME, merged.isel(repeat=slice(2)))
 
 
 @pytest.mark.parametrize(
     ("changes", "claim", "verdict"),
     [
-        # In a fifth, a tenth and none of the runs one class has nearly all, by either method.
-        ({"circuit": lambda s: 0.95 if s % 5 == 0 else 0.55}, RARE, False),
-        ({"laplacian": lambda s: 0.95 if s % 5 == 0 else 0.55}, RARE, False),
-        ({"circuit": lambda s: 0.95 if s % 10 == 0 else 0.55}, RARE, None),
-        ({"circuit": lambda s: 0.95 if s % 50 == 0 else 0.55}, RARE, True),
+        # In a fifth and a tenth of the runs one class has nearly all, by either method.
+        ({"circuit": np.where(SEEDS % 5, 0.55, 0.95)}, RARE, False),
+        ({"laplacian": np.where(SEEDS % 5, 0.55, 0.95)}, RARE, False),
+        ({"circuit": np.where(SEEDS % 10, 0.55, 0.95)}, RARE, None),
         # 0.9 itself is not over 0.9.
-        ({"circuit": lambda s: 0.9 if s % 5 == 0 else 0.55}, RARE, True),
+        ({"circuit": np.where(SEEDS % 5, 0.55, 0.9)}, RARE, True),
         # The late labels are a control and decide nothing.
-        ({"circuit, late": lambda s: 0.95}, RARE, True),
+        ({"circuit, late": 0.95}, RARE, True),
         # The Laplacian fluctuates more; both alike.
-        ({"circuit": lambda s: halves(s, 0.1)}, MORE, False),
-        ({"circuit": lambda s: halves(s, 0.2)}, MORE, None),
+        ({"circuit": halves(0.1)}, MORE, False),
+        ({"circuit": halves(0.2)}, MORE, None),
         # A mode at 0.7, of either method; a flat histogram.
-        ({"circuit": lambda s: 0.7 + 0.1 * (halves(s, 1) - 0.5) * (-1) ** s}, FALLS, False),
-        ({"laplacian": lambda s: 0.7 + 0.1 * (halves(s, 1) - 0.5) * (-1) ** s}, FALLS, False),
-        ({"circuit": lambda s: 0.5 + (s % 100 + 0.5) / 200}, FALLS, None),
+        ({"circuit": 0.7 + 0.1 * (halves(1) - 0.5) * TURNS}, FALLS, False),
+        ({"laplacian": 0.7 + 0.1 * (halves(1) - 0.5) * TURNS}, FALLS, False),
+        ({"circuit": 0.5 + (SEEDS % 100 + 0.5) / 200}, FALLS, None),
         # The circuit is as asymmetric as the minimum cut, or more.
-        ({"minimum cut": lambda s: 0.6}, CUT, None),
-        ({"minimum cut": lambda s: 0.6, "circuit": lambda s: 0.95}, CUT, False),
-        ({"minimum cut": lambda s: 0.9}, CUT, None),
+        ({"minimum cut": 0.9}, CUT, None),
+        ({"minimum cut": 0.6, "circuit": 0.95}, CUT, False),
     ],
-)  # fmt: skip
+)
 def test_claims_on_data_made_to_break_them(changes, claim, verdict):
-    assert verdicts(made(with_majority(**changes)))[claim] is verdict
+    assert verdicts(made(**changes))[claim] is verdict
 
 
-@pytest.mark.parametrize(("level", "verdict"), [(0.9, True), (0.875, None), (0.85, False)])
-def test_the_diagonal_needs_most_points_on_their_side(level, verdict):
-    def values(seed, run):
+def test_the_diagonal_needs_most_points_on_their_side():
+    for level, verdict in ((0.9, True), (0.875, None), (0.85, False)):
         # All other approaches are where the Laplacian is not: they decide nothing.
-        sides = [1.4 - level + 0.01 * (-1) ** seed] * 5
-        sides[1] = level + 0.02 * (-1) ** seed
-        return fair(seed, run) | {"own_side": sides}
-
-    claim = claims(made(values))[DIAGONAL]
-    assert claim.holds is verdict
-    assert claim.figure.startswith(f"{level:.3f} ± 0.001")
-
-
-def test_exchanging_circuit_and_laplacian_breaks_claims():
-    def exchanged(seed, run):
-        found = fair(seed, run)
-        return {key: [values[i] for i in (1, 0, 3, 2, 4)] for key, values in found.items()}
-
-    assert verdicts(made(exchanged)) == [True, False, True, False, True]
+        sides = np.tile(1.4 - level + 0.01 * TURNS, (5, 1))
+        sides[1] = level + 0.02 * TURNS
+        claim = claims(made().assign(own_side=(("repeat", "approach"), sides.T)))[DIAGONAL]
+        assert claim.holds is verdict
+        assert claim.figure.startswith(f"{level:.3f} ± 0.001")
 
 
 def test_what_claims_say():
-    merged = made(fair)
+    merged = made()
     rare, more, falls, diagonal, cut = claims(merged)
-    circuit, laplacian = ([fair(s, None)["majority"][i] for s in range(200)] for i in (0, 1))
-    assert "over 0.9 in 0.000 (circuit) and 0.000 (Laplacian) of 200 seeds" in rare.figure
-    assert "own objective: 1.000, does not hold" in rare.control
-    for values, name in ((circuit, "circuit"), (laplacian, "Laplacian")):
+    assert "0.000 (circuit) and 0.000 (Laplacian) of 200 seeds" in rare.figure
+    assert "1.000, does not hold" in rare.control
+    for i, name in enumerate(("circuit", "Laplacian")):
+        values = merged["majority"].to_numpy()[:, i]
         assert f"{name} {np.mean(values):.3f} ± {np.std(values, ddof=1):.3f}" in more.figure
+        assert f"{np.std(values):.3f}" in more.short
         bins = [sum(low <= v < low + 0.1 for v in values) for low in (0.5, 0.6, 0.7, 0.8, 0.9)]
         assert f"{name} {'/'.join(map(str, bins))}" in falls.figure
-    assert f"s.d. {np.std(circuit):.3f} against {np.std(laplacian):.3f}, p" in more.short
     # Planted so that late labels turn it round.
-    assert "labels after 200 points" in more.control
+    assert "after 200 points" in more.control
     assert "does not hold" in more.control
     assert "0/0/0/0/200, does not hold" in falls.control
     assert "0.900 ± 0.001 (s.e.), p < 1e-15, 200 seeds" in diagonal.short
     assert "minimum cut 0.600 ± 0.004 (s.e.)" in diagonal.control
     assert "laplacian 0.9" not in diagonal.control
-    assert "over 0.9 in 1.000 (lowest objective) and 0.000 (circuit) of 200 seeds" in cut.figure
-    assert "(1.000 of all iterations converged)" in cut.figure
+    assert "1.000 (lowest objective) and 0.000 (circuit) of 200 seeds" in cut.figure
+    assert "(1.000 of all" in cut.figure
     # These are what the small run found on its own, in every planted repeat.
     for name, text in zip(CUTS, (cut.control, cut.figure), strict=True):
         for mu in (10, 30, 100, 1000):
@@ -418,18 +375,11 @@ def test_what_claims_say():
 
 
 def test_a_share_of_nine_tenths_is_not_extreme_in_any_table():
-    def values(seed, run):
-        found = with_majority(circuit=lambda s: 0.9)(seed, run)
-        covered = [True, seed > 0]
-        return found | {"cut_majority": np.full((4, 2), 0.9), "label_covered": covered}
-
-    merged = made(values)
-    rare, *_, cut = claims(merged)
+    merged = made(circuit=0.9)
+    covered = xr.full_like(merged["label_covered"], True)
+    covered[{"repeat": 0, "placement": 1}] = False
+    cuts = xr.full_like(merged["cut_majority"], 0.9)
+    rare, *_, cut = claims(merged.assign(cut_majority=cuts, label_covered=covered))
     assert cut.holds is True
     assert cut.figure.count(": 0.000") == cut.control.count(": 0.000") == 4
-    # One of 400 placements of labels.
-    assert "(both labels covered by a tile in 0.998)" in rare.figure
-
-
-def test_claims_are_worded_as_they_are_printed():
-    assert_printed(NAME, planted(NAME, fair, 2))
+    assert "0.998" in rare.figure  # one of 400 placements of labels

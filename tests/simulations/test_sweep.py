@@ -42,6 +42,7 @@ def test_processes_give_the_numbers_of_single_runs(tmp_path):
         assert (alone.to_numpy() == merged["majority"].to_numpy()[seed]).all()
 
 
+@pytest.mark.slow  # test_sweeping.py and test_cli.py have quick ones
 def test_a_file_run_again_from_itself_gives_the_same_numbers(tmp_path):
     found = {}
     for engine in ("exact", "cpp_standalone"):

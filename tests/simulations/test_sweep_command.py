@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 from circuits import results
-from simulations import kept_runs
+from simulations import kept_runs, parameter_sweep
 from simulations import sweep as repeats
 from simulations.experiments import EXPERIMENTS, get_experiment
 from simulations.parameter_sweep import sweep
-from tests.simulations.small import TINY, simulate
-from tests.simulations.test_cli import done, refused, start
+from tests.simulations.small import TINY, simulate, small_run
+from tests.simulations.test_cli import done, run, start
 from tests.soak import processes
 
 MOONS = [f"--set={key}={value}" for key, value in TINY["two-moons"].items()]
@@ -32,27 +32,44 @@ def assert_same_numbers(found, single):
         np.testing.assert_allclose(one, other, rtol=0, atol=repeats.ROUNDING, err_msg=str(name))
 
 
-def test_the_command_gives_the_numbers_of_single_runs(tmp_path):
+@pytest.mark.parametrize("jobs", [1, pytest.param(2, marks=pytest.mark.slow)])
+def test_the_command_gives_the_numbers_of_single_runs(tmp_path, jobs):
     words = ["--over", "mu=3,300", "--over", "tile_radius=0.3:0.5:2", "--repeats", "2"]
-    words += ["--engine", "exact", "--jobs", 2, "--out", tmp_path]
+    words += ["--engine", "exact", "--jobs", jobs, "--out", tmp_path]
     printed = done("sweep", "two-moons", *words, *MOONS).stdout
     assert f"wrote {tmp_path}/sweep-two-moons.nc and {tmp_path}/sweep-two-moons/" in printed
     found = results.load(tmp_path / "sweep-two-moons.nc")
     assert found["circuit_accuracy"].dims == ("mu", "tile_radius", "repeat", "placement")
     for mu, radius, seed in ((3, 0.5, 0), (300, 0.3, 1)):
         single = simulate("two-moons", seed=seed, mu=mu, tile_radius=radius)
-        one = found.sel(mu=mu, tile_radius=radius).isel(repeat=seed)
-        assert_same_numbers(one, single)
+        assert_same_numbers(found.sel(mu=mu, tile_radius=radius).isel(repeat=seed), single)
 
 
-def test_python_gives_what_the_command_gives(tmp_path):
-    typed = ["--over", "mu=1:100:3:log", "--repeats", "1", "--engine", "exact"]
-    done("sweep", "two-moons", *typed, *MOONS, "--out", tmp_path / "a")
+def test_an_interrupted_command_ends_with_what_python_gives(tmp_path, monkeypatch):
+    """In this process; slow tests interrupt and kill several processes."""
+    words = ("sweep", "two-moons", "--over", "mu=1:100:2:log", "--repeats", 1, "--engine", "exact")
+    words = (*words, *MOONS, "--out", tmp_path)
+    real, asked = parameter_sweep.run_point, []
+
+    def interrupted(point, report):
+        if asked:
+            raise KeyboardInterrupt
+        asked.append(point)
+        return real(point, report)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(parameter_sweep, "run_point", interrupted)
+        ended = run(*words)
+    assert ended.returncode == 130
+    assert "two-moons: 1 of 2 runs are kept" in ended.stderr
+    assert ended.stderr.endswith("\nmanifold-circuit: interrupted\n")
+    assert not (tmp_path / "sweep-two-moons.nc").exists()
+    assert "two-moons: 1 of 2 runs were finished before" in done(*words).stdout
+    typed = results.load(tmp_path / "sweep-two-moons.nc")
     found = sweep(
-        *("two-moons", {"mu": np.array([1, 10, 100])}),
+        *("two-moons", {"mu": np.array([1, 100])}),
         **{"changes": TINY["two-moons"], "repeats": 1, "engine": "exact", "out": tmp_path / "b"},
     )
-    typed = results.load(tmp_path / "a" / "sweep-two-moons.nc")
     assert {*typed.variables} == {*found.variables}
     for name in {*found.variables} - {"run_seconds"}:
         assert typed[name].variable.equals(found[name].variable), name
@@ -88,6 +105,7 @@ def test_one_build_serves_all_of_a_sweep_on_two_processes(tmp_path):
     assert found["circuit_accuracy"].shape == (2, 2, 1, 2)
 
 
+@pytest.mark.slow
 def test_an_interrupted_command_goes_on(tmp_path):
     words = ["sweep", "two-moons", "--over", "mu=1:1000:50:log", "--repeats", 1, "--engine"]
     words += ["exact", *MOONS, "--out", tmp_path, "--jobs"]
@@ -111,6 +129,7 @@ def test_an_interrupted_command_goes_on(tmp_path):
     assert results.load(tmp_path / "sweep-two-moons.nc").sizes["mu"] == 50
 
 
+@pytest.mark.slow
 def test_a_command_that_is_killed_has_kept_what_it_wrote(tmp_path):
     words = ["sweep", "two-moons", "--over", "mu=1:1000:5000:log", "--repeats", 1, "--engine"]
     words += ["exact", *MOONS, "--jobs", 2, "--out", tmp_path]
@@ -138,21 +157,11 @@ def test_a_command_that_is_killed_has_kept_what_it_wrote(tmp_path):
         for name in EXPERIMENTS
     ],
 )
-def test_what_an_experiment_says_most_by_is_there(name):
+def test_the_main_variable_of_an_experiment_is_there(name):
     experiment = get_experiment(name)
     assert experiment.main
-    found = kept_runs.reduced(simulate(name).assign_attrs(failed=""))
+    found = kept_runs.reduced(small_run(name).assign_attrs(failed=""))
     assert experiment.main in found
     for dim, place in experiment.main_at.items():
         assert dim in found[experiment.main].dims
         assert place is None or place in found[dim]
-
-
-def test_a_refusal_on_the_command_line(tmp_path):
-    for words, named in (
-        ("--over mu=1 --set mu=2", "'mu' is swept over and set"),
-        ("--over mu=1,-1", "with mu=-1"),
-        ("--over mus=1", "'mus'"),
-    ):
-        assert named in refused("sweep", "two-moons", *words.split(), "--out", tmp_path / "new")
-    assert not (tmp_path / "new").exists()

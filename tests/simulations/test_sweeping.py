@@ -10,7 +10,6 @@ import time
 import warnings
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from types import SimpleNamespace
 
 import joblib
 import numpy as np
@@ -22,9 +21,10 @@ from circuits.dataset import versions
 from circuits.errors import InputError, LostLabelWarning, ParameterError, UnsettledWarning
 from circuits.files import FileError
 from simulations import sweep
-from simulations.experiments import EXPERIMENTS, Entry, get_experiment
+from simulations.experiments import get_experiment
 from simulations.experiments.experiment import Experiment, Settings
 from tests.refusing import refused
+from tests.simulations.small import flip_bit, register_toy, resaved
 
 NAME = "toy"
 
@@ -66,10 +66,7 @@ class Toy(Experiment[ToySettings]):
 
 @pytest.fixture(autouse=True)
 def toy(monkeypatch):
-    monkeypatch.setitem(EXPERIMENTS, NAME, Entry("toy_of_tests.Toy", "Fig. 0", "A toy"))
-    place = "simulations.experiments.toy_of_tests"
-    monkeypatch.setitem(sys.modules, place, SimpleNamespace(Toy=Toy))
-    Toy.asked.clear()
+    register_toy(monkeypatch, Toy)
 
 
 def config(**changes):
@@ -185,33 +182,20 @@ def test_another_kind_of_result_is_not_written_over(tmp_path):
     assert (tmp_path / "toy.nc.set-aside").read_bytes() == b"damaged"
 
 
-def flip(path):
-    content = bytearray(path.read_bytes())
-    content[len(content) // 2] ^= 1
-    path.write_bytes(content)
-
-
-def replace_by(change):
-    """The result with some change, saved as whole as any other."""
-    return lambda path: results.save(change(results.load(path)), path)
-
-
 def make_folder(path):
     path.unlink()
     path.mkdir()
 
 
 SPOILED = {
-    "arrays damaged": flip,
+    "arrays damaged": flip_bit,
     "truncated": lambda path: path.write_bytes(path.read_bytes()[:2000]),
     "empty": lambda path: path.write_bytes(b""),
-    "no variables": replace_by(
-        lambda old: old.drop_vars(old.data_vars).assign_attrs(variables="{}")
-    ),
-    "a variable less": replace_by(lambda old: old.drop_vars("a")),
-    "shorter": replace_by(lambda old: old.isel(x=slice(1))),
-    "of another seed": replace_by(lambda old: old.assign_attrs(seed=7)),
-    "of another kind": replace_by(lambda old: old.assign_attrs(kind="run other")),
+    "no variables": resaved(lambda old: old.drop_vars(old.data_vars).assign_attrs(variables="{}")),
+    "a variable less": resaved(lambda old: old.drop_vars("a")),
+    "shorter": resaved(lambda old: old.isel(x=slice(1))),
+    "of another seed": resaved(lambda old: old.assign_attrs(seed=7)),
+    "of another kind": resaved(lambda old: old.assign_attrs(kind="run other")),
     "a folder": make_folder,
     "not sealed": lambda path: path.write_bytes(path.read_bytes()[: -results.SEAL_BYTES]),
 }
@@ -229,7 +213,7 @@ def test_what_is_not_a_whole_run_is_set_aside_and_made_again(tmp_path, capsys):
         aside = path.with_name("seed-00001.nc.set-aside")
         (aside.rmdir if aside.is_dir() else aside.unlink)()
         path.write_bytes(whole)
-    flip(path)
+    flip_bit(path)
     merged, _ = sweep.run_experiment(config(), [0, 1], tmp_path)
     assert Toy.asked == [0, 1, 1]
     assert results.is_whole(path)
@@ -457,9 +441,8 @@ def of(**variables):
 NAN = float("nan")
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "difference"),
-    [
+def test_the_largest_difference_by_hand():
+    for old, new, difference in (
         (of(a=[1.0, 2.0]), of(a=[1.0, 2.0]), 0.0),
         (of(a=[1.0, 2.0], b=[0, 0]), of(a=[1.5, 2.0], b=[0, -3]), 3.0),
         (of(a=[5.0, 2.0], b=[0, 0]), of(a=[1.0, 2.0], b=[0, 1]), 4.0),
@@ -475,10 +458,8 @@ NAN = float("nan")
         (of(a=["x", "y"]), of(a=["x", "z"]), np.inf),
         (of(a=["1", "2"]), of(a=[1.0, 2.0]), np.inf),
         (of(a=[1.0, 2.0]), of(a=["1", "2"]), np.inf),
-    ],
-)
-def test_the_largest_difference_by_hand(old, new, difference):
-    assert sweep._largest_difference(old, new) == difference
+    ):
+        assert sweep._largest_difference(old, new) == difference, (old, new)
 
 
 def test_where_nothing_can_be_written_nothing_is_computed(tmp_path):

@@ -13,7 +13,6 @@ import pytest
 import xarray as xr
 
 from circuits import CircuitParameters, ManifoldCircuit, ReferenceCircuit, SphereLift
-from circuits.dataset import DIMENSIONS
 from circuits.measures import accuracy
 from simulations.baselines import label_propagation, label_spreading
 from simulations.datasets import two_moons
@@ -35,9 +34,9 @@ from tests.simulations.small import TINY, claim_named, planted, simulate
 
 NAME = "two-moons"
 SEEDS = range(3000, 3040)
-# Among these five is one of the two of forty seeds on which the control fails.
+# One of these two is one of the two of forty seeds on which the control fails.
 SOME_OR_ALL = pytest.mark.parametrize(
-    "seeds", [SEEDS[8:13], pytest.param(SEEDS, marks=pytest.mark.slow)], ids=["some", "all"]
+    "seeds", [SEEDS[10:12], pytest.param(SEEDS, marks=pytest.mark.slow)], ids=["some", "all"]
 )
 NOISY = {"noise": 0.1, "readout_rule": "gated", "readout_rate": 0.9, "tile_radius": 0.36}
 NOISY |= {"n_tiles": 100}
@@ -69,15 +68,11 @@ def test_tiles_on_the_first_points_miss_the_same_bounds(seeds):
     assert found.min() < 0.95  # by far
 
 
-@SOME_OR_ALL
-def test_the_gated_readout_bears_noise_in_one_pass(seeds):
-    late = over_seeds(seeds, **NOISY, mu=1.1)[:, 0]
+@pytest.mark.slow
+def test_the_gated_readout_bears_noise_in_one_pass_and_better_in_two():
+    late = over_seeds(SEEDS, **NOISY, mu=1.1)[:, 0]
     assert late.mean() >= 0.985  # 0.9887
     assert (late < FAILED).mean() <= 0.03  # 0.015
-
-
-@pytest.mark.slow
-def test_the_gated_readout_bears_noise_better_in_two_passes():
     late = over_seeds(SEEDS[:20], **NOISY, mu=1.02, learning_rate=0.002, passes=2)[:, 0]
     assert late.mean() >= 0.993  # 0.9964
 
@@ -121,18 +116,6 @@ def test_a_stream_has_its_parameters_labels_and_passes():
     assert found.y[0].tolist() == [0, once.classes[0]]
 
 
-def test_a_run_is_told_what_its_stream_knows():
-    settings = Settings(n_points=10, label_after=0, noise=0)
-    stream = make_stream(settings, 4)
-    run = xr.Dataset({"y": ("presentation", np.zeros(10))})
-    known = module.annotate(run, stream, 4)
-    assert (known["classes"] == stream.classes).all()
-    assert (known["position"] == stream.position).all()
-    assert (known.attrs["experiment"], known.attrs["seed"]) == (NAME, 4)
-    assert Settings(**json.loads(known.attrs["settings"])) == settings
-    assert known.attrs["code"]
-
-
 def test_seeds_of_registered_and_of_quick_repeats():
     """Registered repeats have every stream once."""
     experiment = get_experiment(NAME)
@@ -142,15 +125,6 @@ def test_seeds_of_registered_and_of_quick_repeats():
     assert sorted(np.ravel(streams).tolist()) == list(range(1000, 1200))
     assert experiment.config("exact", {}, quick=True).settings == Settings(n_streams=2)
     assert experiment.quick_repeats == 3
-
-
-def test_accuracy_is_counted_in_every_full_hundred():
-    stream = make_stream(Settings(n_points=300, label_after=0), 0)
-    # One right answer in the first hundred, two in the second, three in the third.
-    right = np.isin(np.arange(300), [50, 100, 199, 200, 201, 202])
-    y = np.where(right, stream.classes, -stream.classes)
-    assert module._over_time(y, stream) == {100: 0.01, 200: 0.02, 300: 0.03}
-    assert module._over_time(y[:299], stream) == {100: 0.01, 200: 0.02}
 
 
 def test_offline_methods_are_asked_for_points_without_labels_of_one_pass():
@@ -191,13 +165,16 @@ def test_what_is_stored_of_a_stream_by_hand(monkeypatch):
                 assert float(run["circuit_accuracy"][j]) == pytest.approx(right, abs=1e-12)
     assert int(run["other_signs"]) == 0
     assert float(run["largest_difference"]) == 0  # the engine is the exact solver itself
-    windows = run["accuracy_over_time"]
-    assert windows["window"].to_numpy().tolist() == [100, 200, 300]
-    y, classes = run["y"].to_numpy()[:, 0], run["classes"].to_numpy()
-    assert float(windows[1]) == pytest.approx((y[100:200] * classes[100:200] > 0).mean())
+    own, stream = (make_stream(Settings(**TINY[NAME]), seed) for seed in (5, 25))
+    assert (run["position"] == own.position).all()
+    assert json.loads(run.attrs["settings"])["label_after"] == 60
+    y = run["y"].to_numpy()[:, 0]
+    right = [(y[t : t + 100] * own.classes[t : t + 100] > 0).mean() for t in (0, 100, 200)]
+    np.testing.assert_allclose(run["accuracy_over_time"], right, atol=1e-12)
+    assert run["window"].to_numpy().tolist() == [100, 200, 300]
+    assert list(module._over_time(y[:299], own)) == [100, 200]  # every full hundred
     # The control has tiles on the first points.
     p = experiment.parameters.replace(tiles="first", tile_radius=0.4)
-    stream = make_stream(Settings(**TINY[NAME]), 25)
     found = solved(stream, p)
     np.testing.assert_allclose(run["control_accuracy"][1], found.accuracy, atol=1e-12)
     assert float(run["control_pure"][1]) == pytest.approx(found.pure)
@@ -238,11 +215,7 @@ def test_how_far_the_circuit_is_from_the_exact_solver_by_hand():
         assert float(unsettled["circuit_accuracy"][i]) == pytest.approx(right)
         strength = np.abs(y[0, i, 18:]).mean()  # the second half of 36
         assert float(unsettled["circuit_strength"][i]) == pytest.approx(strength, rel=1e-12)
-    own = {"stream", "placement", "offline_method", "window"}
-    assert set(unsettled.dims) <= {*DIMENSIONS, *own}
     assert unsettled["placement"].to_numpy().tolist() == ["late", "first"]
-    methods = ["label_spreading", "label_propagation"]
-    assert unsettled["offline_method"].to_numpy().tolist() == methods
     # The weights after every presentation show when tiles wake.
     assert unsettled["snapshot"].to_numpy().tolist() == list(range(1, 37))
 
@@ -369,6 +342,7 @@ def merged() -> xr.Dataset:
 
 
 CLAIMS = ("suffice", "shared", "gradually", "sign of their moon")
+ALL = [True] * 4
 
 
 def verdicts(merged: xr.Dataset) -> list[bool | None]:
@@ -389,23 +363,17 @@ FEW = {"repeat": slice(0, 8), "stream": 3}
 @pytest.mark.parametrize(
     ("name", "value", "place", "expected"),
     [
-        ("exact_accuracy", 1.0, {}, [True] * 4),
-        ("exact_accuracy", 0.995, {"repeat": 0, "stream": 1}, [True] * 4),
+        ("exact_accuracy", 0.995, {"repeat": 0, "stream": 1}, ALL),
         ("exact_pure", 0.97, {}, [True, False, True, True]),
         ("exact_pure", 0.97, FEW, [True, None, True, True]),
         ("spread_correlation", 0.3, {}, [True, True, False, True]),
-        ("exact_signs", 0.95, {}, [True, True, True, False]),
         ("exact_signs", 0.97, FEW, [True, True, True, None]),
-        *(
-            case
-            for placement in ({"placement": 0}, {"placement": 1})
-            for case in (
-                # Both placements count, and the circuit itself.
-                ("exact_accuracy", 0.95, {"stream": slice(0, 2)} | placement, [False, *[True] * 3]),
-                ("circuit_accuracy", 0.98, {"repeat": 7} | placement, [False, *[True] * 3]),
-                ("exact_signs", 0.95, {"stream": slice(0, 3)} | placement, [*[True] * 3, False]),
-            )
-        ),
+        # Both placements count, and the circuit itself.
+        ("exact_accuracy", 0.95, {"stream": slice(0, 2), "placement": 1}, [False, *ALL[1:]]),
+        ("circuit_accuracy", 0.98, {"repeat": 7, "placement": 0}, [False, *ALL[1:]]),
+        ("circuit_accuracy", 0.98, {"repeat": 7, "placement": 1}, [False, *ALL[1:]]),
+        ("exact_signs", 0.95, {"stream": slice(0, 3), "placement": 0}, [*ALL[1:], False]),
+        ("exact_signs", 0.95, {"stream": slice(0, 3), "placement": 1}, [*ALL[1:], False]),
     ],
 )
 def test_each_claim_fails_on_what_breaks_it_and_on_nothing_else(
@@ -416,11 +384,11 @@ def test_each_claim_fails_on_what_breaks_it_and_on_nothing_else(
 
 def test_two_labels_do_not_suffice_where_circuit_and_solver_fail_alike(merged, monkeypatch):
     low = with_values(with_values(merged, "exact_accuracy", 0.98), "circuit_accuracy", 0.98)
-    assert verdicts(low) == [False, True, True, True]
+    assert verdicts(low) == [False, *ALL[1:]]
     # A difference of exactly SAME is allowed.
     quarter = with_values(merged, "circuit_accuracy", 0.75, repeat=0, placement=1)
     monkeypatch.setattr(module, "SAME", 0.25)
-    assert verdicts(quarter) == [True] * 4
+    assert verdicts(quarter) == ALL
 
 
 def with_settings(merged: xr.Dataset, **changes: int) -> xr.Dataset:
@@ -441,13 +409,12 @@ def test_what_needs_no_streams_is_decided_without_them(merged):
 
 def test_silence_before_the_first_label_is_of_the_circuits_making(merged):
     found = claim_named(NAME, merged, "silent")
-    assert found.verdict == "holds (by construction)"
+    assert (found.holds, found.constructed) == (True, True)
     assert (found.figure[-7:], found.short[-11:]) == ("0.0e+00", "0, 20 seeds")
     first = int(np.flatnonzero(merged["labels"][0, :, 0])[0])
-    spoke = with_values(merged, "y", -1e-9, repeat=3, presentation=first - 1, readout=0)
-    assert claim_named(NAME, spoke, "silent").holds is False
-    label = with_values(merged, "y", 1.0, repeat=3, presentation=first, readout=0)
-    assert claim_named(NAME, label, "silent").holds is True
+    for time, y, silent in ((first - 1, -1e-9, False), (first, 1.0, True)):
+        spoke = with_values(merged, "y", y, repeat=3, presentation=time, readout=0)
+        assert claim_named(NAME, spoke, "silent").holds is silent
 
 
 def test_the_controls_are_reported_and_decide_nothing(merged):
@@ -455,27 +422,27 @@ def test_the_controls_are_reported_and_decide_nothing(merged):
     bad = merged
     for name, value in controls.items():
         bad = with_values(bad, f"control_{name}", value)
-    assert verdicts(bad) == verdicts(merged)
-    suffice, shared, gradually, signs = (claim_named(NAME, bad, words).control for words in CLAIMS)
-    assert "radius 0.4: " in suffice
-    assert "0.2500 (worst 0.250, 100.0% below 0.99, 100.0% below 0.92)" in suffice
-    assert "pure in 0.000 of seeds, 25.00% shared" in shared
-    assert "0.125 ± 0.000" in gradually
-    assert "every tile in 0.000 of seeds" in signs
+    assert verdicts(bad) == verdicts(merged) == ALL
+    numbers = (
+        "0.2500 (worst 0.250, 100.0% below 0.99, 100.0% below 0.92)",
+        "0.000 of seeds, 25.00%",
+        "0.125 ± 0.000",
+        "0.000 of seeds",
+    )
+    for words, number in zip(CLAIMS, numbers, strict=True):
+        assert number in claim_named(NAME, bad, words).control
+    assert_printed(NAME, merged, figures=False)
 
 
 def test_numbers_on_accuracy(merged):
-    growth = xr.DataArray(
-        np.tile(np.linspace(0.1, 0.7, 7), (20, 1)),
-        dims=("repeat", "window"),
-        coords={"window": list(range(100, 800, 100))},
-    )
+    growth = np.tile(np.linspace(0.1, 0.7, 7), (20, 1))
     offline = merged["offline_accuracy"].copy(data=np.tile([0.8, 0.9], (20, 1)))
     made = (
         merged.drop_dims("window")
-        .assign(accuracy_over_time=growth, offline_accuracy=offline)
+        .assign(accuracy_over_time=(("repeat", "window"), growth), offline_accuracy=offline)
         .assign(other_signs=xr.full_like(merged["other_signs"], 2))
         .assign_attrs(settings=json.dumps({"label_after": 100}))
+        .assign_coords(window=list(range(100, 800, 100)))
         .assign_coords(run_engine=("repeat", ["exact"] * 7 + ["cpp_standalone"] * 13))
     )
     made = with_values(made, "exact_accuracy", 0.5, repeat=0, stream=9, placement=0)
@@ -509,7 +476,3 @@ def test_numbers_on_tiles_and_signs(merged):
         assert f"{share:.3f} of 200 seeds" in claim.figure
         assert other in claim.figure
         assert f"{share:.3f} of 200 seeds, p = " in claim.short
-
-
-def test_the_documentation_has_these_words(merged):
-    assert_printed(NAME, merged, figures=False)

@@ -24,7 +24,7 @@ class Trial(NamedTuple):
 TRIALS = {
     "kill-run": Trial(partial(kills.kill_and_resume, "run"), 20, 1),
     "kill-reproduce": Trial(partial(kills.kill_and_resume, "reproduce"), 20, 1),
-    "disk": Trial(disks.full_disk, 50, 10),
+    "disk": Trial(disks.full_disk, 50, 5),
     "cache": Trial(caches.damaged_cache, 50, 1),
     "crowd": Trial(caches.cold_crowd, 8, 2),
     "damage": Trial(damage.damaged_results, 400, 10),

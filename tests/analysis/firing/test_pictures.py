@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import matplotlib as mpl
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
@@ -10,7 +9,7 @@ from matplotlib.collections import LineCollection
 
 from analysis import firing as pictures
 from circuits.errors import InputError
-from tests.analysis.drawing import hidden_by_legends, laid_out, lines, text_on_text
+from tests.analysis.drawing import assert_axes_are_used, lines, readable
 from tests.analysis.spikes import made, with_spikes
 
 FIGURES = {
@@ -29,13 +28,8 @@ FIGURES = {
 
 @pytest.mark.parametrize("name", FIGURES)
 def test_figures_have_titles_and_nothing_covers_anything(spiking, name):
-    before = dict(mpl.rcParams)
-    fig = laid_out(FIGURES[name](spiking))
-    assert fig.get_suptitle()
-    assert text_on_text(fig) == 0
-    assert hidden_by_legends(fig) == 0
+    fig = readable(lambda: FIGURES[name](spiking))
     assert all(ax.get_ylabel() for ax in fig.axes)
-    assert dict(mpl.rcParams) == before
 
 
 AXES = {
@@ -52,11 +46,7 @@ AXES = {
 
 @pytest.mark.parametrize("name", AXES)
 def test_given_axes_are_used_and_returned(spiking, name):
-    ax = plt.figure().add_subplot()
-    assert AXES[name](spiking, ax) is ax
-    assert len(plt.get_fignums()) == 1
-    assert ax.get_xlabel()
-    assert ax.get_ylabel()
+    assert_axes_are_used(AXES[name], spiking)
 
 
 def ticks(ax):

@@ -41,7 +41,8 @@ LAUNCH = "import os, sys; a = sys.argv; os.dup2(int(a[1]), 3); os.dup2(int(a[2])
 LAUNCH += "os.execv(a[3], a[3:])"
 TIMEOUT = 60.0
 CODES = {"Tab": 9, "Enter": 13, "Escape": 27, " ": 32, "PageUp": 33, "PageDown": 34, "End": 35}
-CODES |= {"Home": 36, "ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39, "ArrowDown": 40, "+": 187}
+CODES |= {"Home": 36, "ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39, "ArrowDown": 40}
+CODES |= {"+": 187, "-": 189}
 """Windows key codes; those of letters are their capitals."""
 
 
@@ -84,6 +85,10 @@ class Browser:
         self._numbers = itertools.count(1)
         self._buffer = b""
         self.events: list[dict] = []
+        self.idle: list[str] = []
+        """Sessions of tabs that are free: to open another takes longer."""
+        self.empty = Path(self._profile.name, "empty.html")
+        self.empty.write_text("<!DOCTYPE html>")
 
     def send(self, method: str, session: str | None = None, **parameters):
         """Call a method and wait for its result; events that arrive meanwhile are kept."""
@@ -129,7 +134,7 @@ class Browser:
         dark: bool = False,
         fragment: str = "",
     ) -> Page:
-        """A page in a tab of its own, by a link with a fragment if one is given."""
+        """A page in a free tab, by a link with a fragment if one is given."""
         address = file.resolve().as_uri() + (f"#{fragment}" if fragment else "")
         return Page(self, address, width, height, dark)
 
@@ -152,16 +157,36 @@ class Page:
 
     def __init__(self, browser: Browser, url: str, width: int, height: int, dark: bool) -> None:
         self._browser = browser
-        target = browser.send("Target.createTarget", url="about:blank")["targetId"]
-        attached = browser.send("Target.attachToTarget", targetId=target, flatten=True)
-        self._target, self._session = target, attached["sessionId"]
-        for domain in ("Page", "Runtime", "Log", "Network"):
-            self.send(f"{domain}.enable")
-        self.resize(width, height)
-        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
-        self.send("Emulation.setEmulatedMedia", features=[scheme])
+        if browser.idle:
+            self._session = browser.idle.pop()
+        else:
+            target = browser.send("Target.createTarget", url="about:blank")["targetId"]
+            attached = browser.send("Target.attachToTarget", targetId=target, flatten=True)
+            self._session = attached["sessionId"]
+            for domain in ("Page", "Runtime", "Log", "Network"):
+                self.send(f"{domain}.enable")
+        self.send("Page.bringToFront")  # a hidden tab draws nothing
+        self.send("Emulation.setTouchEmulationEnabled", enabled=False)
+        self._set_size(width, height)
+        self.prefer(dark)
+        self._go_to(url)
+
+    def _go_to(self, url: str) -> None:
+        """Load a page, and forget the events of the one before it."""
+        events = self._browser.events
+        events[:] = [event for event in events if event.get("sessionId") != self._session]
         self.send("Page.navigate", url=url)
-        browser.wait_for("Page.loadEventFired", self._session)
+        self._browser.wait_for("Page.loadEventFired", self._session)
+
+    def prefer(self, dark: bool, forced_colors: bool = False) -> None:
+        """Choose the colours of the visitor's system. Nothing scrolls smoothly."""
+        features = {
+            "prefers-color-scheme": "dark" if dark else "light",
+            "forced-colors": "active" if forced_colors else "none",
+            "prefers-reduced-motion": "reduce",  # or places change for a while
+        }
+        listed = [{"name": name, "value": value} for name, value in features.items()]
+        self.send("Emulation.setEmulatedMedia", features=listed)
 
     def send(self, method: str, **parameters):
         """Call a method of this tab."""
@@ -205,23 +230,37 @@ class Page:
             f" e.dispatchEvent(new Event('{event}', {{bubbles: true}})); }})()"
         )
 
+    def wait_for_frames(self) -> None:
+        """Wait until a change of the layout is on the screen, and the page has reacted to it."""
+        frame = "await new Promise((done) => requestAnimationFrame(done));"
+        self.evaluate(f"(async () => {{ {frame} {frame} }})()")
+
     def box(self, selector: str, center: bool = False) -> list[float]:
         """Left, top, width and height of an element, scrolled to the center if so wanted."""
-        # Until the frame after it has scrolled, what is clicked may be what was there before.
-        scroll = (
-            "e.scrollIntoView({block: 'center', behavior: 'instant'});"
-            "for (let n = 0; n < 2; n++) await new Promise((done) => requestAnimationFrame(done));"
-        )
+        element = f"document.querySelector({json.dumps(selector)})"
+        if center:
+            self.evaluate(f"{element}.scrollIntoView({{block: 'center', behavior: 'instant'}})")
+            self.wait_for_frames()  # before, a click may meet what was there
         return self.evaluate(
-            f"(async () => {{ const e = document.querySelector({json.dumps(selector)});"
-            f"{scroll if center else ''}"
-            "const b = e.getBoundingClientRect(); return [b.left, b.top, b.width, b.height]; })()"
+            f"(() => {{ const b = {element}.getBoundingClientRect();"
+            " return [b.left, b.top, b.width, b.height]; })()"
         )
 
     def mouse(self, kind: str, x: float, y: float) -> None:
         """Press, release or move the left button of the mouse somewhere on the screen."""
         event = {"type": f"mouse{kind}", "button": "left", "buttons": 1, "clickCount": 1}
         self.send("Input.dispatchMouseEvent", **event, x=x, y=y)
+
+    def stroke(
+        self, selector: str, path: Iterable[tuple[float, float]], center: bool = True
+    ) -> None:
+        """Drag the mouse along places in an element, given as shares of its width and height."""
+        left, top, width, height = self.box(selector, center)
+        places = [(left + x * width, top + y * height) for x, y in path]
+        self.mouse("Pressed", *places[0])
+        for place in places[1:]:
+            self.mouse("Moved", *place)
+        self.mouse("Released", *places[-1])
 
     def touch(self, kind: str, places: Iterable[tuple[float, float]]) -> None:
         """Fingers at places on the screen, as they come, move or go."""
@@ -252,7 +291,11 @@ class Page:
         self.send("Input.dispatchKeyEvent", type="keyUp", **event)
 
     def resize(self, width: int, height: int) -> None:
-        """Make the screen so many CSS pixels large."""
+        """Make the screen so many CSS pixels large, and wait until the page fits it."""
+        self._set_size(width, height)
+        self.wait_for_frames()
+
+    def _set_size(self, width: int, height: int) -> None:
         self.send(
             "Emulation.setDeviceMetricsOverride",
             width=width,
@@ -291,5 +334,6 @@ class Page:
         return [event["request"]["url"] for event in self._events("Network.requestWillBeSent")]
 
     def close(self) -> None:
-        """Close the tab."""
-        self._browser.send("Target.closeTarget", targetId=self._target)
+        """Leave the page, and the tab to the next one."""
+        self._go_to(self._browser.empty.as_uri())
+        self._browser.idle.append(self._session)

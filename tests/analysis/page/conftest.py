@@ -72,24 +72,28 @@ def browser():
 
 
 @pytest.fixture
-def page(browser, folder):
-    page = browser.open(folder / "report.html")
-    yield page
-    page.close()
+def open_file(browser):
+    """Opens pages in tabs, and leaves them after the test."""
+    pages = []
+
+    def open_file(file, **options):
+        pages.append(browser.open(file, **options))
+        return pages[-1]
+
+    yield open_file
+    for page in pages:
+        page.close()
 
 
 @pytest.fixture
-def open_page(browser):
-    """Opens reports of folders of the test's own, and closes them."""
-    pages = []
+def page(open_file, folder):
+    return open_file(folder / "report.html")
 
-    def open_page(directory, **options):
-        pages.append(browser.open(write_report(directory), **options))
-        return pages[-1]
 
-    yield open_page
-    for page in pages:
-        page.close()
+@pytest.fixture
+def open_page(open_file):
+    """Writes and opens the report of a folder."""
+    return lambda directory: open_file(write_report(directory))
 
 
 @pytest.fixture(scope="package")
@@ -99,17 +103,9 @@ def playground_file(tmp_path_factory):
 
 
 @pytest.fixture
-def open_playground(browser, playground_file):
-    """Opens the playground, with a fragment if one is given, and closes it."""
-    pages = []
-
-    def open_playground(fragment="", **options):
-        pages.append(browser.open(playground_file, fragment=fragment, **options))
-        return pages[-1]
-
-    yield open_playground
-    for page in pages:
-        page.close()
+def open_playground(open_file, playground_file):
+    """Opens the playground, with a fragment if one is given."""
+    return lambda fragment="", **size: open_file(playground_file, fragment=fragment, **size)
 
 
 @pytest.fixture

@@ -21,68 +21,47 @@ def read(directory):
     return reading.read_results(directory)[0]
 
 
-def claims_in(directory):
-    return reading.read_claims(directory, read(directory))
-
-
-def test_one_experiment_gives_the_page_its_title(tmp_path):
-    put(tmp_path, "two-moons/seed-0.nc", experiment="two-moons", title="Two moons told apart")
-    put(tmp_path, "two-moons/seed-1.nc", experiment="two-moons", title="Two moons told apart")
-    assert pieces.title(read(tmp_path)) == "Two moons told apart"
-
-
 def test_a_title_is_made_of_what_there_is(tmp_path):
     put(tmp_path, "mine.nc")
     assert pieces.title(read(tmp_path)) == "Mine"
+    for seed in (0, 1):
+        put(tmp_path, f"arcs/seed-{seed}.nc", experiment="tiling-arcs", title="Arcs are tiled")
+    assert pieces.title(read(tmp_path / "arcs")) == "Arcs are tiled"
     put(tmp_path, "two-moons.nc", experiment="two-moons")
-    assert pieces.title(read(tmp_path)) == "Two moons; Mine"
-    put(tmp_path, "other.nc")
     assert pieces.title(read(tmp_path)) == "3 experiments"
     assert tmp_path.name not in pieces.title(read(tmp_path))
-
-
-def test_the_papers_experiments_together_are_called_so(tmp_path):
-    for name in sorted(reading.EXPERIMENTS):
+    (tmp_path / "arcs" / "seed-0.nc").unlink()
+    (tmp_path / "arcs" / "seed-1.nc").unlink()
+    assert pieces.title(read(tmp_path)) == "Two moons; Mine"
+    for name in reading.EXPERIMENTS:
         put(tmp_path, f"{name}.nc", experiment=name)
-    assert pieces.title(read(tmp_path)) == "The paper's experiments"
-    put(tmp_path, "mine.nc")
     assert pieces.title(read(tmp_path)) == f"{len(reading.EXPERIMENTS) + 1} experiments"
-
-
-def test_claims_are_read_from_the_result_of_one_experiment(tmp_path):
-    claims = [{"claim": "a", "holds": True}, {"claim": "b", "holds": None, "experiment": "moons"}]
-    put(tmp_path, "moons.nc", experiment="moons", claims=json.dumps(claims))
-    put(tmp_path, "moons/seed-0.nc", experiment="moons")
-    found = claims_in(tmp_path)
-    assert [(c["experiment"], c["claim"], c["holds"]) for c in found] == [
-        ("moons", "a", True),
-        ("moons", "b", None),
-    ]
+    (tmp_path / "mine.nc").unlink()
+    assert pieces.title(read(tmp_path)) == "The paper's experiments"
 
 
 def test_claims_of_a_result_count_before_those_of_the_list(tmp_path):
-    """The list may be older than the result."""
+    """The list may be older than the result. What is no list of claims is left out."""
     old = [
         {"experiment": "arcs", "claim": "tiles", "holds": True},
         {"experiment": "moons", "claim": "old", "holds": False},
         {"experiment": "square", "claim": "halves", "holds": True},
     ]
     (tmp_path / "claims.json").write_text(json.dumps(old))
-    new = [{"experiment": "moons", "claim": "new", "holds": True}]
+    new = [{"claim": "new", "holds": True}, {"experiment": "moons", "claim": "b", "holds": None}]
     put(tmp_path, "moons.nc", experiment="moons", claims=json.dumps(new))
+    put(tmp_path, "moons/seed-0.nc", experiment="moons")
     put(tmp_path, "more.nc", claims=json.dumps([{"claim": "another", "holds": False}]))
-    assert [claim["claim"] for claim in claims_in(tmp_path)] == [
-        "tiles",
-        "new",
-        "halves",
-        "another",
+    for number, text in enumerate(("{", "{}", "[1]", "null")):
+        put(tmp_path, f"none-{number}.nc", claims=text)
+    found = reading.read_claims(tmp_path, read(tmp_path))
+    assert [(c["experiment"], c["claim"], c["holds"]) for c in found] == [
+        ("arcs", "tiles", True),
+        ("moons", "new", True),
+        ("moons", "b", None),
+        ("square", "halves", True),
+        ("more", "another", False),
     ]
-
-
-@pytest.mark.parametrize("text", ["{", "{}", "[1]", "null"])
-def test_claims_of_a_result_that_are_none_are_left_out(tmp_path, text):
-    put(tmp_path, "moons.nc", claims=text)
-    assert claims_in(tmp_path) == []
 
 
 @pytest.mark.parametrize(

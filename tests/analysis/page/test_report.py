@@ -30,13 +30,12 @@ def test_no_script_error_and_no_request_leaves_the_page(page, folder):
     assert sum(url.startswith("data:image/png") for url in page.requests) == 2
 
 
-def test_complaints_and_requests_would_be_noticed(browser, tmp_path):
+def test_complaints_and_requests_would_be_noticed(open_file, tmp_path):
     file = tmp_path / "bad.html"
     file.write_text('<img src="http://127.0.0.1:9/x.png"><script>no_such_function()</script>')
-    page = browser.open(file)
+    page = open_file(file)
     assert any("no_such_function" in json.dumps(entry) for entry in page.complaints)
     assert "http://127.0.0.1:9/x.png" in page.requests
-    page.close()
 
 
 def overflow(page):
@@ -53,9 +52,25 @@ def brightness(page):
     return sum(map(int, re.findall(r"\d+", background)))
 
 
-def test_small_and_dark_screens(browser, folder, page):
+def assert_links_stay_inside(text, directory):
+    """A page names no other file, and not the folder it was made in."""
+    links = re.findall(r'<[^>]*\b(?:src|href)="([^"]*)"', text)
+    assert links
+    assert all(link.startswith(("data:", "#")) for link in links)
+    assert str(directory) not in text
+
+
+def assert_named(page, roles, wanted):
+    """What has one of the roles is read out with a name; there is something of each one wanted."""
+    tree = page.send("Accessibility.getFullAXTree")["nodes"]
+    nodes = [node for node in tree if not node["ignored"] and node["role"]["value"] in roles]
+    assert {node["role"]["value"] for node in nodes} >= wanted
+    assert [node for node in nodes if not node["name"]["value"]] == []
+
+
+def test_small_and_dark_screens(page):
     assert brightness(page) > 600
-    page = browser.open(folder / "report.html", width=360, height=740, dark=True)
+    page.prefer(dark=True)
     assert brightness(page) < 120
     page.evaluate("document.querySelectorAll('details').forEach((d) => { d.open = true; })")
     for width in (360, 600, 768, 1280):
@@ -64,7 +79,6 @@ def test_small_and_dark_screens(browser, folder, page):
         assert overflow(page) == [0]
     page.evaluate("document.querySelector('#claims p').textContent = 'x'.repeat(999)")
     assert overflow(page) != [0]  # it would be noticed
-    page.close()
 
 
 def test_hostile_text_is_shown_and_not_run(page):
@@ -107,6 +121,10 @@ def test_sections_hold_what_the_folder_holds(page, run):
     )
     expected = ["two-moons", "cpp_standalone", "4", "1,200", "1.5 s", "6 s", "5 ms"]
     assert expected in times
+    assert page.evaluate("document.querySelector('#spikes')") is None  # there are none
+    links = page.evaluate("[...document.querySelectorAll('nav a')].map((a) => a.hash)")
+    assert links
+    assert "#spikes" not in links
 
 
 def test_page_of_a_bare_result(open_page, run, tmp_path):
@@ -204,10 +222,7 @@ def test_file_names_nothing_outside_itself(folder):
     for block in re.findall(r"<script[^>]*>.*?</script>|<style>.*?</style>", text, re.DOTALL):
         assert "http" not in block
         text = text.replace(block, "")
-    links = re.findall(r'<[^>]*\b(?:src|href)="([^"]*)"', text)
-    assert links
-    assert all(link.startswith(("data:", "#")) for link in links)
-    assert str(folder.parent) not in text
+    assert_links_stay_inside(text, folder.parent)
 
 
 def test_folders_that_cannot_be_reported_are_refused(run, tmp_path):
@@ -225,8 +240,8 @@ def test_folders_that_cannot_be_reported_are_refused(run, tmp_path):
 def test_missing_browser_is_said(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv(REQUIRE, raising=False)
-    with pytest.raises(pytest.skip.Exception, match="no browser found"):
+    with pytest.raises(pytest.skip.Exception, match="chromium"):
         find_browser()
     monkeypatch.setenv(REQUIRE, "1")
-    with pytest.raises(pytest.fail.Exception, match="no browser found"):
+    with pytest.raises(pytest.fail.Exception, match=REQUIRE):
         find_browser()

@@ -58,31 +58,20 @@ def test_classes_are_those_of_the_first_points_unless_they_are_named():
     assert_same(named.model, taught(X[:61], numbers, 60, [0, 1, 2]))
 
 
-def test_minus_one_is_a_class_like_any_other():
-    X, y, known = moons(90, 0.3)
-    labels = [2 * int(c) - 1 if k else None for c, k in zip(y, known, strict=True)]
-    learner = StreamLearner(None, 60, [-1, 1])
-    learner.learn(X, labels)
-    assert_same(learner.model, taught(X, np.where(known, y, -1), 60, [0, 1], [90]))
-
-
 def test_first_points_that_cannot_decide_are_kept_and_more_with_them():
     X, _, _ = stream()
     learner = StreamLearner(None, 10, None)
+    assert learner.answer(X[:2]).shape == (2, 0)
     learner.learn(X[:9], [None] * 9)
     for i in (9, 10):
         refused(lambda i=i: learner.learn(X[i : i + 1], [None]), "no labels", InputError)
-    learner.learn(X[11:13], ["a", "a"])
+    learner.learn(X[11:13], [-1, -1])  # a class like any other
     oracle = taught(X[:13], [-1] * 11 + [0, 0], 12, [0])
     assert_same(learner.model, oracle)
-
-
-def test_before_the_start_all_classes_are_as_likely():
-    X, _, _ = stream()
-    learner = StreamLearner(None, 50, None)
-    assert learner.answer(X[:2]).shape == (2, 0)
-    learner.learn(X[:3], ["a", None, "b"])
-    assert learner.answer(X[:2]).tolist() == [[0.5, 0.5], [0.5, 0.5]]
+    # Before the start all classes are as likely.
+    waiting = StreamLearner(None, 50, None)
+    waiting.learn(X[:3], ["a", None, "b"])
+    assert waiting.answer(X[:2]).tolist() == [[0.5, 0.5], [0.5, 0.5]]
 
 
 def test_arguments_that_cannot_work():
