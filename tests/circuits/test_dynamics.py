@@ -109,6 +109,7 @@ def test_drives_of_rounding_size_count_as_nothing():
     for solver in ("numpy", "reference", "exact"):
         circuit = make_circuit(solver, parameters, lift, [[0.0, 0.0]])
         assert (circuit.respond(rim) == 0).all()
+        assert (circuit.respond((1 - 1e-10) * rim) == 0).all()  # a drive of 1e-12, below the floor
         assert (circuit.respond(0.999999 * rim) > 0).all()
 
 

@@ -100,8 +100,9 @@ def watch(engine, seed) -> SimpleNamespace:
     clock = tiles.clock
     own = SimpleNamespace()
     own.every = StateMonitor(tiles, "h", record=[0, 3], when="end", name="every_step")
-    fifth = 5 * PARAMETERS.dt
-    own.sparse = StateMonitor(tiles, "h", record=True, dt=fifth, when="end", name="every_fifth")
+    # Brian2 numbers clocks without a name; the program would be another one.
+    fifth = brian2.Clock(5 * PARAMETERS.dt, name="fifth_clock")
+    own.sparse = StateMonitor(tiles, "h", record=True, clock=fifth, when="end", name="every_fifth")
     own.synapses = StateMonitor(network["lateral"], "V", record=True, when="end", name="all_V")
     own.noisy = StateMonitor(tiles, "n", record=True, name="noisy")
 
