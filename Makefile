@@ -2,6 +2,8 @@
 # run, the second the tools as well. Either is repeated only when pyproject.toml, constraints.txt or
 # the chosen Python has changed.
 PYTHON ?= python3
+# Without kept bytecode every process compiles all that it imports.
+unexport PYTHONDONTWRITEBYTECODE
 VENV := .venv
 BIN := $(VENV)/bin
 CHOSEN := $(shell $(PYTHON) -c 'import re, sys; print(re.sub(r"\W", "_", sys.version.split()[0] + sys.base_prefix))')

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from circuits import CircuitParameters, SphereLift
+from circuits.engines import compiler
 from simulations.datasets import first_of_each_class, two_moons
 
 # A simulation takes as long as it takes, and the machine is shared: no test depends on the time.
@@ -45,6 +46,12 @@ def quick_cython():
         quick = [flag for flag in flags if not flag.startswith("-O")] + ["-O0"]
         patch.setitem(prefs, "codegen.cpp.extra_compile_args_gcc", quick)
         yield
+
+
+@pytest.fixture
+def quick_compiler(monkeypatch):
+    """Compile C++ in half the time; most tests have programs as users do."""
+    monkeypatch.setattr(compiler, "FLAGS", (*compiler.FLAGS, "-O1"))
 
 
 @pytest.fixture

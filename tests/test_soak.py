@@ -10,18 +10,9 @@ from tests.soak.trials import TRIALS
 AGREEMENT = {"stream": 1e-9, "circuits": 1e-9, "cache": 1e-9, "crowd": 1e-9, "workers": 1e-10}
 """Rounding, where two ways of computing are compared; all other trials repeat the same one."""
 
-QUICK = ("disk", "damage")
-"""The others take long; `test_cache.py` and `test_sweep.py` reach their code."""
 
-
-def chosen():
-    """The trials that the tests make, the dear ones marked as slow."""
-    for name, trial in TRIALS.items():
-        if trial.few:
-            yield pytest.param(name, marks=[] if name in QUICK else pytest.mark.slow)
-
-
-@pytest.mark.parametrize("name", chosen())
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [name for name, trial in TRIALS.items() if trial.few])
 @pytest.mark.usefixtures("quick_cython")
 @pytest.mark.filterwarnings("ignore")  # of circuits that do not settle, of clusters that end
 def test_nothing_is_lost_and_nothing_silent(name, tmp_path):

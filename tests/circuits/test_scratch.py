@@ -160,6 +160,7 @@ def test_a_forked_process_removes_nothing_of_its_parent(places):
     assert not folder.exists()
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 @pytest.mark.filterwarnings("ignore::circuits.errors.UnsettledWarning")
 def test_a_run_survives_a_forked_child_that_fails_inside_it():

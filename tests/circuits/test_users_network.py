@@ -330,7 +330,7 @@ def test_synapses_currents_and_code_that_change_h(engine):
     assert_close(in_two_parts(circuit), expected)
 
 
-@on_two_engines
+@mostly_on_numpy
 def test_code_runner_and_a_rule_switched_off(engine):
     """In the second of three runs b grows by a thousandth after every presentation, and W does not
     learn."""

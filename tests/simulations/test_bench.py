@@ -105,6 +105,7 @@ def test_the_clock_of_children_is_theirs_alone():
     assert bench.children_clock() - before >= 0.3
 
 
+@pytest.mark.slow
 def test_a_twin_is_timed_on_the_clock_of_children(monkeypatch):
     monkeypatch.setattr(bench, "SIZES", ((6, 2),))
     monkeypatch.setattr(bench, "MOONS", 4)

@@ -62,6 +62,7 @@ def decided_by(claim: Claim) -> str:
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)
+@pytest.mark.usefixtures("quick_compiler")
 def test_every_experiment_runs_and_names_its_claims(name):
     run = simulate(name)
     alone = sweep.merge([run])

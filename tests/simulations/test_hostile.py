@@ -435,6 +435,7 @@ def test_a_reader_that_goes_away_is_no_error_of_ours():
         assert process.stderr.read() == ""
 
 
+@pytest.mark.slow
 def test_names_that_a_terminal_cannot_show_are_written_as_escapes(tmp_path):
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "ascii"}
     page = os.fspath(tmp_path / "\udcff.html")

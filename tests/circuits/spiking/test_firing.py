@@ -9,7 +9,6 @@ import pytest
 from scipy import stats
 
 from circuits import SphereLift, SpikingCircuit, SpikingParameters
-from circuits.engines import compiler
 from circuits.spiking.reference import SpikingReference
 from tests.conftest import moons, small_circuit
 
@@ -92,12 +91,6 @@ NOISY = {
 are off by 10 %, or twice the noise."""
 
 
-@pytest.fixture
-def quick_compiler(monkeypatch):
-    """Compile in half the time; the test above has programs as users do."""
-    monkeypatch.setattr(compiler, "FLAGS", (*compiler.FLAGS, "-O1"))
-
-
 def counts(circuit, state, points):
     """Spikes of every presentation: excitatory, inhibitory and, signed, of the readout."""
     circuit.state = state
@@ -114,7 +107,7 @@ def random_circuit(name: str):
     return p, SpikingParameters(**SHORT | NOISY[name][0])
 
 
-@pytest.mark.parametrize("name", NOISY)
+@pytest.mark.parametrize("name", ["noise", pytest.param("escape", marks=pytest.mark.slow)])
 def test_random_cells_fire_as_often_as_those_of_the_reference(name, quick_compiler):
     """Two samples of presentations of one point.
 
