@@ -197,7 +197,9 @@ class CircuitDevice(CPPStandaloneDevice):  # type: ignore[misc]
 
     def init_with_arange(self, var: ArrayVariable, start: int, dtype: Any) -> None:
         """Allocate an array once: Brian2 fills it with zeros before, and loses that memory."""
-        self.zero_arrays = [(other, name) for other, name in self.zero_arrays if other is not var]
+        self.zero_arrays[:] = [
+            (other, name) for other, name in self.zero_arrays if other is not var
+        ]
         super().init_with_arange(var, start, dtype)
 
     @contextmanager

@@ -47,6 +47,10 @@ def moons() -> xr.Dataset:
 
 
 SINGLE = [name for name, kind in kinds.KINDS.items() if len(kind.needs) == 1 and not kind.slow]
+SAMPLE = ("fig1", "fig4", "tiles", "raster", "lesions", "drift", "spike-rates")
+SAMPLED = [
+    pytest.param(name, marks=() if name in SAMPLE else pytest.mark.slow) for name in SINGLE
+]
 CHESSBOARD = {"supervision", "boards"}
 OF_SPIKES = {
     *("spikes", "spikes-along", "spike-rates", "firing-rates", "spike-intervals", "lateral"),
@@ -109,7 +113,7 @@ WRONG_TYPES = {
 """Replacements of a variable that make every picture of it impossible."""
 
 
-@pytest.mark.parametrize("name", SINGLE)
+@pytest.mark.parametrize("name", SAMPLED)
 def test_pictures_are_refused_where_a_variable_has_another_form(name, whole):
     assert shown_or_refused(whole, name)
     variables = [one for one in kinds.KINDS[name].needs[0] if one not in whole.dims]
@@ -131,7 +135,7 @@ def test_pictures_are_refused_where_a_variable_has_another_form(name, whole):
     assert not shown_or_refused(repeated.isel(repeat=slice(0)), name)
 
 
-@pytest.mark.parametrize("name", SINGLE)
+@pytest.mark.parametrize("name", SAMPLED)
 def test_pictures_of_absurd_numbers_are_drawn_or_refused(name, whole):
     for number in (np.nan, np.inf, 1e300):
         result = whole
@@ -149,6 +153,7 @@ def test_snapshots_outside_the_stream_are_damage(moons):
             kinds.draw(result, "learning")
 
 
+@pytest.mark.slow
 def test_pictures_of_one_of_a_kind_are_drawn_or_refused(moons):
     names = ("fig1", "fig2", "answers", "settling", "phase", "learning", "tiles", "raster")
     for dim in ("presentation", "snapshot", "tile", "step", "interneuron", "coordinate"):

@@ -1,4 +1,4 @@
-"""Tests of tests, against textbook cases and by hand."""
+"""Tests of tests: against textbook cases, and how often they are wrong by simulation."""
 
 from __future__ import annotations
 
@@ -155,6 +155,16 @@ def test_frequencies_fall_off_from_a_half_or_do_not():
     assert evidence.falls_off([0.85] + [1 + 1e-9] * 9).refutes == pytest.approx(4 * 11 / 1024)
     # As many in two bins as in none: pairs of empty bins say nothing.
     assert evidence.falls_off([0.55] * 5 + [0.65] * 5).refutes == 1.0
+
+
+def test_errors_are_as_rare_as_they_say():
+    """With a mean exactly at the bound, either verdict comes by chance in one of a hundred."""
+    bound = 0.3
+    rng = np.random.default_rng(3)
+    found = [evidence.mean_above(rng.normal(bound, 1, 20), bound).verdict for _ in range(4000)]
+    for verdict in (True, False):
+        # 40 expected, standard deviation 6.3: four of them.
+        assert abs(found.count(verdict) - 40) < 26
 
 
 def test_a_mean_with_its_standard_error():
