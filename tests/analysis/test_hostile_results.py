@@ -48,9 +48,7 @@ def moons() -> xr.Dataset:
 
 SINGLE = [name for name, kind in kinds.KINDS.items() if len(kind.needs) == 1 and not kind.slow]
 SAMPLE = ("fig1", "fig4", "tiles", "raster", "lesions", "drift", "spike-rates")
-SAMPLED = [
-    pytest.param(name, marks=() if name in SAMPLE else pytest.mark.slow) for name in SINGLE
-]
+SAMPLED = [pytest.param(name, marks=() if name in SAMPLE else pytest.mark.slow) for name in SINGLE]
 CHESSBOARD = {"supervision", "boards"}
 OF_SPIKES = {
     *("spikes", "spikes-along", "spike-rates", "firing-rates", "spike-intervals", "lateral"),
