@@ -115,21 +115,18 @@ def test_a_file_that_never_ends_is_given_up(tmp_path, monkeypatch):
 
 
 def readers(process: subprocess.Popen[str]) -> list[int]:
-    """The processes that another one reads files in, as soon as there are any."""
+    """The processes in which another one reads files, once they are at work."""
     children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
-    while not (words := children.read_text(encoding="ascii").split()):
+    at_work: list[bool] = []
+    while not (at_work and all(at_work)):
         assert process.poll() is None
         time.sleep(0.05)
-    return [int(word) for word in words]
-
-
-def assert_gone(processes: list[int]) -> None:
-    """That processes end; the system may take a moment to clear away one whose parent is gone."""
-    for _ in range(200):
-        if not any(Path(f"/proc/{process}").exists() for process in processes):
-            return
-        time.sleep(0.05)
-    raise AssertionError(f"{processes} are still there")
+        found = [int(word) for word in children.read_text(encoding="ascii").split()]
+        at_work = [
+            b"circuits.foreign" in Path(f"/proc/{one}/cmdline").read_bytes() for one in found
+        ]
+    time.sleep(0.5)  # until the other process, which has started them, knows that it has
+    return found
 
 
 LIMITED = """
@@ -156,7 +153,7 @@ def test_reading_keeps_the_limits_of_the_user_and_ends_with_an_interrupt(tmp_pat
         found = readers(process)
         process.send_signal(signal.SIGINT)
         assert process.communicate(timeout=60)[0] == "interrupted\n"
-    assert_gone(found)
+    assert not any(Path(f"/proc/{reader}").exists() for reader in found)
 
 
 @pytest.mark.slow
@@ -171,7 +168,7 @@ def test_a_signal_ends_a_command_that_reads_a_file_that_never_ends(tmp_path, num
         process.send_signal(number)
         assert "Traceback" not in process.communicate(timeout=60)[1]
         assert process.returncode == code
-    assert_gone(found)
+    assert not any(Path(f"/proc/{reader}").exists() for reader in found)
 
 
 def test_places_are_given_to_results_of_one_kind_only(tmp_path, dataset, capsys):
