@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
-from circuits import CircuitParameters, SphereLift
+from circuits import CircuitParameters
 from circuits.engines import compiler
 from simulations.datasets import first_of_each_class, two_moons
 
@@ -52,11 +52,6 @@ def quick_cython():
 def quick_compiler(monkeypatch):
     """Compile C++ in half the time; most tests have programs as users do."""
     monkeypatch.setattr(compiler, "FLAGS", (*compiler.FLAGS, "-O1"))
-
-
-@pytest.fixture
-def moons_lift() -> SphereLift:
-    return SphereLift(center=(0.5, 0.25), radius=3.0)
 
 
 def moons(n_points: int, seed: int = 0, after: int = 50):
