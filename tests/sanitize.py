@@ -31,6 +31,7 @@ from circuits.engines import cache, compiler
 from circuits.errors import EngineError
 from circuits.spiking.reference import SpikingReference
 from tests.circuits.test_perturbations import EVERYTHING, LIFT, RECORD, SMALL, stream
+from tests.soak.row import difference
 
 FLAGS = ("-O1", "-g", "-fno-omit-frame-pointer", "-fsanitize=address,undefined")
 RECYCLING = {"recycle": True, "n_tiles": 13, "tile_radius": 0.3}
@@ -58,18 +59,15 @@ def disagreement(parameters: CircuitParameters, options: dict[str, Any], record:
     compiled, reference = (
         (SpikingCircuit, SpikingReference) if spiking else (ManifoldCircuit, ReferenceCircuit)
     )
-    run = compiled(parameters, LIFT, engine="cpp_standalone", **options).run(
-        points, labels, record=record, snapshot_every=7
-    )
-    expected = reference(parameters, LIFT, **options).run(
-        points, labels, record=record, snapshot_every=7
+    run, expected = (
+        circuit.run(points, labels, record=record, snapshot_every=7)
+        for circuit in (
+            compiled(parameters, LIFT, engine="cpp_standalone", **options),
+            reference(parameters, LIFT, **options),
+        )
     )
     assert set(run.data_vars) == set(expected.data_vars)
-    return max(
-        float(np.abs(run[name].values.astype(float) - expected[name].values.astype(float)).max())
-        for name in expected.data_vars
-        if expected[name].size and expected[name].dtype.kind != "U"
-    )
+    return difference(run, expected)
 
 
 def planted() -> None:

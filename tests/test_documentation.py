@@ -132,6 +132,7 @@ def test_readme_example_answers_right(run_readme, tmp_path):
     assert (tmp_path / "answers.png").stat().st_size > 10_000
 
 
+@pytest.mark.slow
 def test_readme_example_of_spikes_answers_right(run_readme):
     names, printed = run_readme("The same with spikes")
     share, most = map(float, printed.split())
@@ -141,6 +142,7 @@ def test_readme_example_of_spikes_answers_right(run_readme):
     assert sum(map(len, names["trains"].values())) > 10
 
 
+@pytest.mark.slow
 def test_readme_examples_of_learners_answer_right(run_readme):
     _, printed = run_readme("In scikit-learn")
     share, undecided = map(float, printed.split())
@@ -262,6 +264,7 @@ def test_examples_of_extending(number, capsys):
 # The spiking twin
 
 
+@pytest.mark.slow
 def test_examples_of_spiking(tmp_path, monkeypatch, capsys):
     """One after the other: the second goes on with what the first has made."""
     monkeypatch.chdir(tmp_path)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import matplotlib as mpl
-import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.transforms import Bbox
 
@@ -94,21 +93,13 @@ def hidden_by_legends(fig):
 
 
 def readable(draw):
-    """The figure that a call draws, which has a title, covers nothing, and leaves the user's style
-    alone."""
+    """The figure that a call draws, which has a title and no empty axes, covers nothing, and leaves
+    the user's style alone."""
     before = dict(mpl.rcParams)
     fig = laid_out(draw())
     assert fig.get_suptitle()
+    assert all(ax.has_data() or ax.texts or not ax.axison for ax in fig.axes)
     assert text_on_text(fig) == 0
     assert hidden_by_legends(fig) == 0
     assert dict(mpl.rcParams) == before
     return fig
-
-
-def assert_axes_are_used(draw, run):
-    """A function of a result and axes draws into these axes, names theirs and returns them."""
-    ax = plt.figure().add_subplot()
-    assert draw(run, ax) is ax
-    assert len(plt.get_fignums()) == 1
-    assert ax.get_xlabel()
-    assert ax.get_ylabel()

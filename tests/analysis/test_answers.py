@@ -84,9 +84,8 @@ def test_the_plane_is_what_the_circuit_predicts_and_silent_where_no_tile_reaches
     for row, column in ((1, 3), (15, 5), (22, 25)):
         expected = circuit.predict([[x[column], y[row]]])[0, 0]
         assert image[row, column] == pytest.approx(expected, abs=1e-9)
-    corners = circuit.respond(np.column_stack([x, y]))
-    assert not corners.any(axis=1).all()  # some of the plane is covered by no tile
-    silent = ~corners.any(axis=1)
+    silent = ~circuit.respond(np.column_stack([x, y])).any(axis=1)
+    assert silent.any()  # some of the plane is covered by no tile
     assert (np.diag(image)[silent] == 0).all()
     assert final.points == pytest.approx(circuit.predict(run["points"].values), abs=1e-9)
 
@@ -100,18 +99,15 @@ def test_places_outside_the_lift_are_left_white():
     final = answers.FinalAnswers.of(run)
     away = np.hypot(*np.meshgrid(*(a - c for a, c in zip(final.axes, lift.center, strict=True))))
     assert (np.isnan(final.grid[..., 0]) == (away > lift.radius)).all()
-    assert np.ma.getmaskarray(plane.get_array()).ravel().tolist() == (
-        (away > lift.radius).ravel().tolist()
-    )
-    assert (away > lift.radius).any()
+    mask = np.ma.getmaskarray(plane.get_array())
+    assert (mask.ravel() == (away > lift.radius).ravel()).all()
+    assert mask.any()
 
 
 def test_a_changed_model_and_missing_weights_have_no_plane():
     _, run = own_data(2)
-    for other in (
-        run.assign_attrs(model_changes='{"inhibitory": "of my own"}'),
-        run.drop_vars("b"),
-    ):
+    changed = run.assign_attrs(model_changes='{"inhibitory": "of my own"}')
+    for other in (changed, run.drop_vars("b")):
         ax = answers.plot_answers(other)
         assert not planes(ax)
         assert "at the end" not in ax.get_title()
@@ -130,18 +126,15 @@ def test_the_title_says_the_accuracy_where_classes_are_known():
     assert f"accuracy {shown:.1%} when shown, {end:.1%} at the end" in text
     assert f"({counted.sum()} unlabelled points since the first label)" in text
     # Classes that are not known, 0 or NaN, do not count.
+    kept = counted & (np.arange(60) < 40)
+    share = (np.sign(y) == classes)[kept].mean()
     for unknown in (0.0, np.nan):
-        some = np.where(np.arange(60) < 40, classes, unknown)
-        part = run.assign(classes=("presentation", some))
-        kept = counted & (np.arange(60) < 40)
-        share = (np.sign(y) == classes)[kept].mean()
-        text = answers.verdict(part)
+        some = run["classes"].where(np.arange(60) < 40, unknown)
+        text = answers.verdict(run.assign(classes=some))
         assert text.startswith(f"accuracy {share:.1%} when shown\n({kept.sum()} ")
-    nothing = run.assign(classes=("presentation", np.zeros(60)))
-    assert answers.verdict(nothing) == ""
-    assert answers.verdict(run.drop_vars("classes")) == ""
     silent = run.assign(labels=0 * run["labels"])
-    assert answers.verdict(silent) == ""
+    for unknown in (silent, run.assign(classes=0 * run["classes"]), run.drop_vars("classes")):
+        assert answers.verdict(unknown) == ""
     assert not any(ax.get_title() for ax in answers.figure_answers(silent).axes)
 
 
@@ -149,10 +142,7 @@ def test_every_readout_has_a_panel_up_to_six():
     _, run = own_data(2, n_readouts=2)
     fig = answers.figure_answers(run)
     panels = [ax for ax in fig.axes if ax.get_title()]
-    assert [ax.get_title().partition("\n")[0] for ax in panels] == [
-        "readout 0, μ = 1",
-        "readout 1, μ = 10",
-    ]
+    assert len(panels) == 2
     for readout, ax in enumerate(panels):
         assert (drawn_points(ax)[1] == run["y"].values[:, readout]).all()
     assert text_on_text(laid_out(fig)) == 0

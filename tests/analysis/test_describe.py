@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+from itertools import chain
 
 import numpy as np
 import pytest
@@ -27,7 +28,6 @@ from brian2 import (
 from analysis.describe import Code, Table, latex, notes, tables, to_latex, to_markdown
 from circuits import CircuitModel, CircuitParameters, ManifoldCircuit, SphereLift, rules
 from circuits.engines import cache
-from circuits.engines.compiler import compiler_works
 
 SHAPE = {"n_tiles": 7, "n_interneurons": 3, "n_readouts": 2}
 LIFT = SphereLift(center=(0.5, 0.25, -1.0, 2.0), radius=3.0)  # 4 coordinates, 5 inputs
@@ -131,19 +131,14 @@ def test_every_equation_appears_once_with_its_unit(described, found):
     ]
 
 
-def test_linked_variables_say_what_they_are_linked_to(found):
+def test_linked_variables_say_what_they_are_linked_to(described, found):
     rows = columns(table(found, "D1"), "Object", "Equation", "Kind")
-    linked = {row[:2]: row[2] for row in rows if "linked" in row[2]}
-    from_inputs = {("readout", "presentation"), ("excitatory", "presentation")}
-    for group in ("excitatory", "inhibitory", "gain_control"):
-        from_inputs |= {(group, "restart"), (group, "carry")}
-    told = ("gain", "covered", "recruiting", "answering", "used", "first_presentation")
-    from_control = {("excitatory", name) for name in told}
-    from_control |= {("inhibitory", "scale"), ("inhibitory", "ratio")}
-    assert set(linked) == from_inputs | from_control
-    for (group, name), kind in linked.items():
-        source = "inputs" if (group, name) in from_inputs else "gain_control"
-        assert kind.endswith(f"linked to {source}.{name}")
+    linked = [row for row in rows if "linked" in row[2]]
+    assert len(linked) == 16
+    for group, name, kind in linked:
+        source = described.network[group].variables[name].owner
+        assert kind.endswith(f"linked to {source.name}.{name}")
+        assert source.name in ("inputs", "gain_control")
 
 
 def test_regular_code_is_the_code_of_the_objects(described, found):
@@ -155,35 +150,22 @@ def test_regular_code_is_the_code_of_the_objects(described, found):
         ("G", ("Name", "Variables")),
     ):
         shown |= column(table(found, letter), *names)
-    runners = [
-        item for item in described.network.sorted_objects if type(item).__name__ == "CodeRunner"
-    ]
-    assert len(runners) == 19
-    for item in runners:
-        assert shown[item.name].split("\n") == item.abstract_code.strip().split("\n")
+    seen = 0
+    for item in described.network.sorted_objects:
+        if type(item).__name__ == "CodeRunner":
+            assert shown[item.name].split("\n") == item.abstract_code.strip().split("\n")
+            seen += 1
+    assert seen == 19
 
 
 def test_plasticity_is_what_learns(found):
-    assert column(table(found, "E"), "Update", "Every") == {
-        "lateral_stateupdater": "step",
-        "feedforward_learn": "80 steps",
-        "excitatory_learn": "80 steps",
-        "classifier_learn": "80 steps",
-        "excitatory_recruit": "80 steps",
-        "feedforward_recruit": "80 steps",
-    }
+    slow = ("feedforward_learn", "excitatory_learn", "classifier_learn")
+    slow += ("excitatory_recruit", "feedforward_recruit")
+    expected = {"lateral_stateupdater": "step"} | dict.fromkeys(slow, "80 steps")
+    assert column(table(found, "E"), "Update", "Every") == expected
     summary = column(table(found, "A"), "Aspect", "Description")["Plasticity"]
     learned = {"lateral: V", "feedforward: W", "excitatory: b", "classifier: w"}
     assert set(summary.split("; ")) == learned
-
-
-def test_step_of_the_rates_is_the_one_that_runs(ran):
-    """The code shown before a run is the code Brian2 has used after one."""
-    circuit, before, _ = ran
-    shown = column(table(before, "D2"), "Update", "Code")
-    for name in ("excitatory_stateupdater", "inhibitory_stateupdater"):
-        assert shown[name] == circuit.network[name].abstract_code
-    assert shown["excitatory_stateupdater"].endswith("h = clip(_h, 0, inf)")
 
 
 def test_schedule_is_in_the_order_of_the_network(described, found):
@@ -197,15 +179,12 @@ def test_schedule_is_in_the_order_of_the_network(described, found):
     live = {row[0] for row in expected}
     assert [row for row in rows if row[0] in live] == expected
     # What a run adds to record, and when: settled rates before learning, weights after.
-    added = [row[0] for row in rows if row[0] not in live]
-    assert len(added) == 10
     names = [row[0] for row in rows]
-    assert names.index("excitatory_settled") < names.index("feedforward_learn")
-    assert names.index("feedforward_learn") < names.index("feedforward_snapshots")
-    after = ["feedforward_snapshots", "inputs_load", "feedforward_drive", "excitatory_choose"]
-    after += ["excitatory_recruit", "feedforward_recruit", "gain_control_measure"]
-    after += ["excitatory_restart", "lateral_restart"]
-    assert [name for name in names if name in after] == after
+    assert len(set(names) - live) == 10
+    order = ["excitatory_settled", "feedforward_learn", "feedforward_snapshots", "inputs_load"]
+    order += ["feedforward_drive", "excitatory_choose", "excitatory_recruit", "feedforward_recruit"]
+    order += ["gain_control_measure", "excitatory_restart", "lateral_restart"]
+    assert [name for name in names if name in order] == order
 
 
 # With dt = 0.1 ms the clocks' ratio falls short of 49: cut off, it would be 48.
@@ -219,40 +198,29 @@ def test_steps_per_presentation_and_the_readout_show_up(steps, readout):
 
 
 def test_changed_parameters_show_up():
-    changed = {
-        "tau_h": "11 ms",
-        "tau_u": "123.456789 ms",
-        "tau_V": "3.25 ms",
-        "dt": "0.5 ms",
-        "tile_radius": 0.123456789,
-        "learning_rate": 0.0625,
-        "mu": (30.0, 10.0),
-        "readout_rate": 0.125,
-        "reset": False,
-        "gain": 17.5,
-    }
-    found = tables(make(**changed))
+    times = {"tau_h": "11 ms", "tau_u": "123.456789 ms", "tau_V": "3.25 ms", "dt": "0.5 ms"}
+    others = {"tile_radius": 0.123456789, "learning_rate": 0.0625, "mu": (30.0, 10.0)}
+    others |= {"readout_rate": 0.125, "reset": False, "gain": 17.5}
+    found = tables(make(**times, **others))
     values = column(table(found, "I"), "Name", "Value")
-    for name in ("tau_h", "tau_u", "tau_V", "dt"):
-        assert values[name] == changed[name]
-    assert float(values["tile_radius"]) == changed["tile_radius"]
+    assert {name: values[name] for name in times} == times
+    assert float(values["tile_radius"]) == others["tile_radius"]
     assert (values["mu"], values["reset"], values["gain, as used"]) == ("30, 10", "false", "17.5")
-
     start = at_the_start(found)
-    assert start["excitatory", "tau_h"] == "11 ms"
-    assert start["inhibitory", "tau_u"] == "123.456789 ms"
-    assert start["lateral", "tau_V"] == "3.25 ms"
-    assert start["excitatory", "eta"] == "0.0625"
-    assert start["gain_control", "gain"] == start["gain_control", "constant_gain"] == "17.5"
-    assert start["gain_control", "controlled"] == "0"
-    assert start["readout", "mu"] == "30, 10"
-    assert start["classifier", "constant_rate"] == "0.125"
-    assert start["classifier", "running"] == start["inputs", "reset"] == "0"
+    for group, expected in {
+        "excitatory": {"tau_h": "11 ms", "eta": "0.0625"},
+        "inhibitory": {"tau_u": "123.456789 ms"},
+        "lateral": {"tau_V": "3.25 ms"},
+        "gain_control": {"gain": "17.5", "constant_gain": "17.5", "controlled": "0"},
+        "readout": {"mu": "30, 10"},
+        "classifier": {"constant_rate": "0.125", "running": "0"},
+        "inputs": {"reset": "0"},
+    }.items():
+        assert {name: start[group, name] for name in expected} == expected
 
 
-FROM_THE_DATA = {
-    *(("inputs", "n_presentations"), ("inputs", "x"), ("readout", "z"), ("feedforward", "W")),
-}
+FROM_THE_DATA = {("inputs", "x"), ("readout", "z"), ("feedforward", "W")}
+FROM_THE_DATA.add(("inputs", "n_presentations"))
 
 
 @pytest.mark.parametrize(("n_tiles", "tiles"), [(1, "recruit"), (7, "recruit"), (7, "first")])
@@ -272,28 +240,10 @@ def test_a_stream_starts_with_the_tile_that_its_first_point_recruits(described, 
     assert float(start["gain_control", "size"]) == pytest.approx(size, rel=1e-5)
     assert float(start["gain_control", "gain"]) == pytest.approx(1 / size, rel=1e-5)
     assert start["excitatory", "recruited"] == "-1 to 0"
-    circuit = make()
-    point = LIFT.center + 0.1
-    circuit.run(point[None])
-    assert circuit.state.recruited.tolist() == [0] + [-1] * 6
-    # Settled, the interneurons tell what was measured: |u|^2 = A.
-    assert (circuit.state.u**2).sum() == pytest.approx(size, rel=1e-8)
     # Tiles that are there from the start are not recruited.
     centers = LIFT.center + np.linspace(-0.3, 0.3, 7)[:, None]
     given = ManifoldCircuit(described.parameters, LIFT, "numpy", tile_centers=centers)
     assert at_the_start(tables(given))["excitatory", "recruited"] == "0"
-
-
-def test_gain_and_tiles_are_told_in_words():
-    for changes, aspect, words in (
-        ({}, "Gain", "1/A with A = |[a]_+|"),
-        ({"gain": 17.5, "recycle": True}, "Gain", "constant, 17.5"),
-        ({"gain": 17.5, "recycle": True}, "Tiles", "smallest b"),
-        ({"recruit_below": 0.4}, "Tiles", "(distance/rho)^2 exceeds 0.4"),
-        ({"tiles": "first"}, "Tiles", "first 7 distinct points"),
-    ):
-        summary = column(table(tables(make(**changes)), "A"), "Aspect", "Description")
-        assert words in summary[aspect]
 
 
 def test_recycling_and_the_gated_readout_show_up():
@@ -312,14 +262,17 @@ def test_recycling_and_the_gated_readout_show_up():
 
 
 def test_values_at_the_start_are_those_of_a_run(ran):
-    """After a run the groups hold what they were given and what has not moved since."""
+    """After a run the groups hold what they were given and what has not moved since; the code
+    shown before it is the code that Brian2 has used."""
     circuit, before, _ = ran
-    constant = {
-        *("h_rest", "u_rest", "constant_gain", "controlled", "smallest", "least", "recruiting"),
-        *("kappa", "sqrt_alpha", "eta", "mu", "running", "constant_rate"),
-    }
+    shown = column(table(before, "D2"), "Update", "Code")
+    for name in ("excitatory_stateupdater", "inhibitory_stateupdater"):
+        assert shown[name] == circuit.network[name].abstract_code
+    assert shown["excitatory_stateupdater"].endswith("h = clip(_h, 0, inf)")
+    constant = "h_rest u_rest constant_gain controlled smallest least recruiting"
+    constant += " kappa sqrt_alpha eta mu running constant_rate"
     for (group, name), value in at_the_start(before).items():
-        if value and name in constant:
+        if value and name in constant.split():
             held = np.unique(circuit.network[group].variables[name].get_value())
             shown = np.unique([float(number) for number in value.split(", ")])
             np.testing.assert_allclose(shown, held, rtol=1e-5)  # six digits are shown
@@ -349,9 +302,8 @@ def test_every_parameter_is_there_and_explained(described, found):
     rows = {str(row[0]): row[1:] for row in table(found, "I").rows}
     assert set(described.parameters.as_dict()) < set(rows)
     assert float(rows["alpha"][0]) == pytest.approx(described.alpha, rel=1e-5)
-    gamma = [float(value) for value in rows["gamma_u, gamma_V"][0].split(", ")]
-    assert gamma == pytest.approx(described.gamma(1.0)[1:], rel=1e-5)
-    assert float(rows["gamma_h A"][0]) == pytest.approx(described.gamma(1.0)[0], rel=1e-5)
+    gamma = ", ".join(rows[name][0] for name in ("gamma_h A", "gamma_u, gamma_V")).split(", ")
+    assert [float(value) for value in gamma] == pytest.approx(described.gamma(1.0), rel=1e-5)
     assert float(rows["floor"][0]) == pytest.approx(described.floor, rel=1e-5)
     constant = make(gain="auto")
     own = {str(row[0]): row[1] for row in table(tables(constant), "I").rows}
@@ -359,15 +311,10 @@ def test_every_parameter_is_there_and_explained(described, found):
     gamma = [float(value) for value in own["gamma"].split(", ")]
     assert gamma == pytest.approx(constant.gamma(1.0), rel=1e-5)
     assert [name for name, (_, meaning) in rows.items() if not meaning] == []
-    assert rows["n_tiles"] == ("7", "m, the number of excitatory cells.")
-
-
-def test_front_end_is_described(found):
-    text = all_text([table(found, "F")])
-    assert repr(LIFT) in text
-    assert "4 coordinates become 5 inputs" in text
-    assert "5 values a row" in text
-    assert "2 values a row" in text
+    assert rows["n_tiles"][0] == "7"
+    front = all_text([table(found, "F")])
+    assert repr(LIFT) in front
+    assert "5 values a row" in front
 
 
 def test_measurements_are_those_of_a_run(ran):
@@ -392,15 +339,9 @@ def test_objects_of_any_kind_get_a_row(circuit, monkeypatch):
         """Looks at the clock."""
 
     current = TimedArray(np.zeros((4, 3)), dt=5 * ms, name="current")
-    noisy = NeuronGroup(
-        3,
-        "dv/dt = (I - v)/ms + xi*ms**-0.5 : 1\nI = current(t, i) : 1\nheight : volt",
-        threshold="v > 1",
-        reset="v = 0",
-        method="euler",
-        namespace={"current": current},
-        name="noisy",
-    )
+    equations = "dv/dt = (I - v)/ms + xi*ms**-0.5 : 1\nI = current(t, i) : 1\nheight : volt"
+    spiking = {"threshold": "v > 1", "reset": "v = 0", "method": "euler"}
+    noisy = NeuronGroup(3, equations, namespace={"current": current}, name="noisy", **spiking)
     poisson = PoissonGroup(2, 10 * Hz, name="poisson")
     spikes = SpikeGeneratorGroup(2, [0], [1] * ms, name="generator")
     kicks = PoissonInput(noisy, "v", 5, 10 * Hz, 0.1)
@@ -439,32 +380,28 @@ def test_objects_of_any_kind_get_a_row(circuit, monkeypatch):
 
 
 def test_a_replaced_rule_is_the_one_that_is_described(circuit):
-    feedforward = circuit.network["feedforward"]
     old = circuit.network["feedforward_learn"]
     old.active = False
-    feedforward.run_regularly("W += 0.5*x_pre", clock=old.clock, when="end", name="faster")
+    code = "W += 0.5*x_pre"
+    circuit.network["feedforward"].run_regularly(code, clock=old.clock, when="end", name="faster")
     found = tables(circuit)
-    assert column(table(found, "E"), "Update", "Code")["faster"] == "W += 0.5*x_pre"
+    assert column(table(found, "E"), "Update", "Code")["faster"] == code
     every = column(table(found, "E"), "Update", "Every")
     assert (every["faster"], every["feedforward_learn"]) == ("80 steps", "never: inactive")
     assert column(table(found, "A"), "Aspect", "Description")["Plasticity"].count("W") == 1
-    types = column(table(found, "H"), "Object", "Type")
-    assert types["faster"] == "CodeRunner"
-    assert types["feedforward_learn"] == "CodeRunner (inactive)"
+    assert "inactive" in column(table(found, "H"), "Object", "Type")["feedforward_learn"]
 
 
-def test_an_object_without_a_note_still_appears(described, monkeypatch):
+def test_notes_are_about_something_that_is_there_and_objects_appear_without(
+    described, found, monkeypatch
+):
+    found = [*found, *tables(make(recycle=True))]
+    assert set(notes.NOTES) <= {str(cell) for t in found for row in t.rows for cell in row}
     monkeypatch.setattr(notes, "NOTES", {})
     found = tables(described)
     assert_every_object_appears(described, found)
     # Without its note the rule of W is still known to be plasticity: it changes a synapse.
     assert "feedforward_learn" in column(table(found, "E"), "Update", "Code")
-
-
-def test_notes_are_about_something_that_is_there(found):
-    found = [*found, *tables(make(recycle=True))]
-    names = {str(cell) for t in found for row in t.rows for cell in row}
-    assert set(notes.NOTES) <= names
 
 
 def test_describing_leaves_the_circuit_as_it_is(circuit):
@@ -486,13 +423,6 @@ def forbid_compiling(monkeypatch):
     monkeypatch.setattr(cache, "get_build", refuse)
     monkeypatch.setattr(subprocess, "run", refuse)
     monkeypatch.setattr(subprocess, "Popen", refuse)
-
-
-@pytest.mark.skipif(not compiler_works(), reason="needs a C++ compiler")
-def test_a_standalone_circuit_is_described_without_compiling(found, monkeypatch):
-    standalone = make(engine="cpp_standalone")
-    forbid_compiling(monkeypatch)
-    assert tables(standalone) == found
 
 
 def test_a_row_of_the_wrong_length_is_refused():
@@ -523,17 +453,15 @@ def test_markdown_gives_back_what_was_put_in(found):
         assert len(rows) == len(item.rows) + 2
         assert {len(row) for row in rows} == {len(item.header)}
         assert all(cell.strip() == "---" for cell in rows[1])
-        for row, cells in zip(item.rows, rows[2:], strict=True):
-            for put_in, cell in zip(row, cells, strict=True):
-                if isinstance(put_in, Code):
-                    lines = [line for line in cell.strip().split("<br>") if line]
-                    read = [
-                        re.sub(r"^(`+) ?(.*?) ?\1$", r"\2", line).replace(r"\|", "|")
-                        for line in lines
-                    ]
-                    assert read == [line for line in put_in.split("\n") if line]
-                else:
-                    assert re.sub(r"\\([\\`*_|<\]])", r"\1", cell.strip()) == put_in
+        cells = chain.from_iterable(rows[2:])
+        for put_in, cell in zip(chain.from_iterable(item.rows), cells, strict=True):
+            if isinstance(put_in, Code):
+                lines = [line for line in cell.strip().split("<br>") if line]
+                lines = [re.sub(r"^(`+) ?(.*?) ?\1$", r"\2", line) for line in lines]
+                expected = [line for line in put_in.split("\n") if line]
+                assert [line.replace(r"\|", "|") for line in lines] == expected
+            else:
+                assert re.sub(r"\\([\\`*_|<\]])", r"\1", cell.strip()) == put_in
     # Outside code there is no HTML.
     outside = re.sub(r"(`+).*?\1", "", text.replace("<br>", ""))
     assert re.findall(r"(?<!\\)<[A-Za-z/!?]", outside) == []
@@ -559,35 +487,26 @@ def check_latex(text):
 
 
 def test_latex_is_balanced_and_escaped(found):
+    """Read back, it holds what was put in."""
     found = [*found, NASTY_TABLE]
     text = to_latex(found)
     check_latex(text)
-    assert text.startswith(r"\documentclass")
-    assert text.endswith("\\end{document}\n")
-    assert set(re.findall(r"\\usepackage\{(\w+)\}", text)) == {"booktabs", "longtable"}
     bodies = re.findall(r"\\begin\{longtable\}(.*?)\\end\{longtable\}", text, re.DOTALL)
     for item, body in zip(found, bodies, strict=True):
         rows = [line for line in body.splitlines() if line.endswith(r"\tabularnewline")]
         assert len(rows) == len(item.rows) + 1
         assert {len(re.findall(r"(?<!\\)&", row)) + 1 for row in rows} == {len(item.header)}
-        spec = body.splitlines()[0]
-        shares = [float(share) for share in re.findall(r"dimexpr ([\d.]+)", spec)]
+        shares = re.findall(r"dimexpr ([\d.]+)", body.splitlines()[0])
         assert len(shares) == len(item.header)
-        assert sum(shares) == pytest.approx(1, abs=0.01)  # three digits each
+        assert sum(map(float, shares)) == pytest.approx(1, abs=0.01)  # three digits each
     # The tables can be had without the document.
     body = to_latex(found, document=False)
-    check_latex(body)
     assert "documentclass" not in body
     assert body in text
-
-
-def test_latex_gives_back_what_was_put_in(found):
     back = {escaped: plain for plain, escaped in latex.ESCAPES.items()}
-    text = to_latex(found).replace(r"\allowbreak{}", "")
-    text = re.sub(
-        "|".join(map(re.escape, sorted(back, key=len, reverse=True))), lambda m: back[m[0]], text
-    )
-    for cell in (cell for item in found for row in item.rows for cell in row):
+    longest_first = "|".join(map(re.escape, sorted(back, key=len, reverse=True)))
+    text = re.sub(longest_first, lambda m: back[m[0]], text.replace(r"\allowbreak{}", ""))
+    for cell in (cell for item in found[:-1] for row in item.rows for cell in row):
         for line in cell.split("\n"):
             wanted = rf"\texttt{{{line.strip()}}}" if isinstance(cell, Code) else line
             assert not line or wanted in text

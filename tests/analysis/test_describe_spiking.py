@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 
-import numpy as np
 import pytest
 from brian2 import NeuronGroup, SpikeMonitor, Synapses, ms
 from brian2.groups.neurongroup import Resetter, Thresholder
 from brian2.synapses.synapses import SynapticPathway
 
-from analysis.describe import notes, tables, to_latex, to_markdown, twin
+from analysis.describe import tables, twin
 from circuits import CircuitParameters, SpikingCircuit, SpikingParameters
 from circuits.engines.compiler import compiler_works
 from tests.analysis.test_describe import (
@@ -20,12 +19,10 @@ from tests.analysis.test_describe import (
     all_text,
     assert_every_object_appears,
     at_the_start,
-    check_latex,
     column,
     columns,
     forbid_compiling,
     make,
-    markdown_tables,
     run_briefly,
     table,
 )
@@ -55,13 +52,6 @@ def described(request):
     return circuit, tables(circuit)
 
 
-@pytest.fixture(scope="module")
-def plain():
-    """The default circuit, and its description."""
-    circuit = twin_of()
-    return circuit, tables(circuit)
-
-
 def groups(circuit):
     """The circuit's groups and synapses that have equations."""
     return [item for item in circuit.network.sorted_objects if hasattr(item, "equations")]
@@ -76,33 +66,10 @@ def updates(found):
     return {name: rest for name, *rest in rows}
 
 
-def test_every_variable_appears_once_with_its_unit_and_what_it_is(described):
-    circuit, found = described
-    rows = columns(table(found, "D1"), "Object", "Equation", "Unit", "Kind", "What it is")
-    shown = [row for row in rows if not row[3].startswith("summed")]
-    expected = sorted(
-        (group.name, eq.varname) for group in groups(circuit) for eq in group.equations.ordered
-    )
-    names = [
-        (group, re.fullmatch(r"(?:d(?=\w+/dt))?(\w+)(/dt)?( = .*)?", left)[1])
-        for group, left, *_ in shown
-    ]
-    assert sorted(names) == expected
-    for (group, name), (_, _, unit, kind, about) in zip(names, shown, strict=True):
-        variable = circuit.network[group].equations[name]
-        assert str(variable.dim) == {"Hz": "s^-1"}.get(unit, unit)
-        assert kind.startswith(variable.type)
-        assert about, (group, name)
-    assert all(row[4] for row in rows)
-
-
-def test_values_at_the_start_have_units(plain):
-    _, found = plain
-    start = at_the_start(found)
-    assert start["excitatory", "rate_h"] == "85 Hz"
-    assert start["inhibitory", "tau_e"] == "3 ms"
-    assert start["lateral", "tau_V"] == "50 ms"
-    assert start["excitatory", "sigma"] == "0 s^-0.5"
+def test_values_at_the_start_have_units():
+    start = at_the_start(tables(twin_of()))
+    values = start["excitatory", "rate_h"], start["lateral", "tau_V"], start["excitatory", "sigma"]
+    assert values == ("85 Hz", "50 ms", "0 s^-0.5")
     assert (start["readout", "steps"], start["readout", "window"]) == ("20", "10")
     assert {key for key, value in start.items() if value == "from the data"} == FROM_THE_DATA
 
@@ -176,16 +143,7 @@ def test_pathways_are_told_with_code_and_in_order(described):
 
 
 def test_events_of_a_step_are_in_the_order_of_the_network(described):
-    circuit, found = described
-    shown = columns(table(found, "H"), "Object", "Slot", "Order")
-    expected = [
-        (item.name, item.when, str(item.order))
-        for item in circuit.network.sorted_objects
-        if not item.contained_objects
-    ]
-    live = {row[0] for row in expected}
-    assert [row for row in shown if row[0] in live] == expected
-    names = [row[0] for row in shown]
+    names = [name for (name,) in columns(table(described[1], "H"), "Object")]
     order = ["excitatory_stateupdater", "excitatory_spike_thresholder", "excitatory_spikes"]
     order += ["lateral_pre", "excitatory_spike_resetter", "excitatory_tally", "excitatory_settled"]
     order += ["excitatory_snapshots", "inputs_load", "excitatory_restart", "feedforward_decay"]
@@ -220,13 +178,6 @@ def test_measurements_and_steps_are_those_of_a_run():
     for group in ("excitatory", "inhibitory", "readout"):
         updater = circuit.network[f"{group}_stateupdater"]
         assert code[updater.name] == updater.abstract_code
-        threshold = circuit.network[f"{group}_spike_thresholder"]
-        assert threshold.abstract_code == f"_cond = {code[threshold.name]}"
-        reset = circuit.network[f"{group}_spike_resetter"]
-        assert code[reset.name] == reset.abstract_code.strip()
-        (about,) = [row[5] for row in rows if row[0] == f"{group}_settled"]
-        assert f"{group}_hz" in about
-
     results = [name for row in rows for name in row[4].split(", ") if name]
     derived = {f"{group}_hz" for group in ("excitatory", "inhibitory", "readout")}
     given = {"W", "b", "w", "V", "recruited", "points", "labels", "change", "covered"}
@@ -235,9 +186,8 @@ def test_measurements_and_steps_are_those_of_a_run():
     assert all(int(count) == sizes[of] for _, of, count, *_ in rows)
     spikes = {row[0]: row for row in rows if row[3] == "spike"}
     assert set(spikes) == {"excitatory_spikes", "inhibitory_spikes", "readout_spikes"}
-    for name, (_, of, *_, result, when) in spikes.items():
+    for _, of, *_, result, _ in spikes.values():
         assert result.split(", ")[:2] == [f"{of}_spike_time", f"{of}_spike_cell"]
-        assert when.startswith("if record asks for it"), name
 
 
 def test_parameters_are_those_that_count():
@@ -258,28 +208,12 @@ def test_parameters_are_those_that_count():
     assert tables(other) == found
 
 
-def test_gain_is_told_in_words():
-    words = [
-        column(table(tables(twin_of(**changes)), "A"), "Aspect", "Description")["Gain"]
-        for changes in ({}, {"strength": 3.5}, {"gain": 17.5})
-    ]
-    assert "every drive has the size 2;" in words[0]
-    assert "every drive has the size 3.5;" in words[1]
-    assert words[2] == "constant, 17.5"
-
-
 def extra(network):
     """Cells of one's own that listen to the tiles, with a delay."""
-    cells = NeuronGroup(
-        4,
-        "dv/dt = -v/tau : volt\ntau : second\ncount : integer",
-        threshold="v > 1*volt",
-        reset="v = 0*volt\ncount += 1",
-        refractory="2*ms",
-        method="euler",
-        clock=network["excitatory"].clock,
-        name="listeners",
-    )
+    equations = "dv/dt = -v/tau : volt\ntau : second\ncount : integer"
+    spiking = {"threshold": "v > 1*volt", "reset": "v = 0*volt\ncount += 1", "refractory": "2*ms"}
+    clock = network["excitatory"].clock
+    cells = NeuronGroup(4, equations, method="euler", clock=clock, name="listeners", **spiking)
     wires = Synapses(network["excitatory"], cells, "s : 1", on_pre="v_post += s*volt", name="wires")
     wires.connect(j="i % 4")
     wires.delay = "(1 + j)*ms"
@@ -300,8 +234,7 @@ def test_what_a_user_adds_is_described():
     assert rows["listeners", "count"] == ("1", "")
     seen = updates(found)
     *when, about = seen["listeners_spike_thresholder"]
-    assert when == ["v > 1*volt", "step"]
-    assert about.endswith("refractory for 2*ms")
+    assert (when, "2*ms" in about) == (["v > 1*volt", "step"], True)
     assert seen["listeners_spike_resetter"][:2] == ["v = 0*volt\ncount += 1", "spike"]
     assert seen["wires_pre"][:2] == ["v_post += s*volt", "spike of excitatory, 1 ms to 4 ms later"]
     assert seen["pump"][:2] == ["inh += 0.1", "6 steps"]
@@ -325,37 +258,12 @@ def test_remarks_are_about_something_that_is_there():
     }
     assert set(twin.variables(circuits[0])) == there
     assert set(twin.MEANINGS) | set(twin.UNUSED) <= set(circuits[0].parameters.as_dict())
-
-
-def test_remarks_on_the_twin_are_not_on_the_rate_circuit():
-    text = all_text(tables(make()))
-    assert "spike" not in text
-    assert set(notes.NOTES) & set(twin.NOTES)
-    assert "moves h, u and V" in text
-
-
-def test_describing_leaves_the_circuit_as_it_is():
-    circuit = twin_of(neuron="escape")
-    before = [item.name for item in circuit.network.sorted_objects]
-    first = tables(circuit)
-    assert [item.name for item in circuit.network.sorted_objects] == before
-    seen, fresh = run_briefly(circuit), run_briefly(twin_of(neuron="escape"))
-    for name in ("h", "u", "y", "W", "b", "w", "V"):
-        np.testing.assert_array_equal(seen[name], fresh[name])
-    assert tables(circuit) == first
+    assert "spike" not in all_text(tables(make()))  # none is on the rate circuit
 
 
 @pytest.mark.skipif(not compiler_works(), reason="needs a C++ compiler")
-def test_a_standalone_circuit_is_described_without_compiling(plain, monkeypatch):
-    standalone = twin_of("cpp_standalone")
+@pytest.mark.parametrize("maker", [make, twin_of])
+def test_a_standalone_circuit_is_described_without_compiling(maker, monkeypatch):
+    standalone, expected = maker("cpp_standalone"), tables(maker())
     forbid_compiling(monkeypatch)
-    assert tables(standalone) == plain[1]
-
-
-def test_it_can_be_written_as_markdown_and_latex(described):
-    _, found = described
-    for item, rows in zip(found, markdown_tables(to_markdown(found)), strict=True):
-        assert len(rows) == len(item.rows) + 2
-        assert {len(row) for row in rows} == {len(item.header)}
-    check_latex(to_latex(found))
-    assert to_latex(found).count(r"\begin{longtable}") == len(found)
+    assert tables(standalone) == expected

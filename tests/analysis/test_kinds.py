@@ -7,11 +7,10 @@ import pytest
 from PIL import Image
 
 from analysis import kinds
-from circuits import ReferenceCircuit, SphereLift, results
+from circuits import ReferenceCircuit, SphereLift
 from circuits.errors import InputError
 from tests.conftest import moons, small_circuit
 from tests.refusing import refused
-from tests.simulations.test_cli import run as command
 
 # Small circuits that cover only a part of the data.
 pytestmark = pytest.mark.filterwarnings("ignore::circuits.errors.LostLabelWarning")
@@ -32,19 +31,15 @@ ALWAYS = {"answers", "raster", "stability"}
 
 @pytest.mark.filterwarnings("ignore:.*still moving")  # so few steps do not settle
 @pytest.mark.parametrize(
-    ("options", "more"),
+    ("record", "snapshot_every", "more"),
     [
-        ({}, set()),
-        ({"snapshot_every": 1}, {"learning", "tiles", "animation"}),
-        ({"record": ("h", "u")}, {"phase"}),
-        (
-            {"record": ("h", "u", "V", "y"), "snapshot_every": 1},
-            {"phase", "settling", "settling-error", "learning", "tiles", "animation"},
-        ),
+        ((), None, set()),
+        (("h", "u"), None, {"phase"}),
+        ("huVy", 1, {"phase", "settling", "settling-error", "learning", "tiles", "animation"}),
     ],
 )
-def test_offers_follow_what_was_recorded(options, more):
-    run = result(**options)
+def test_offers_follow_what_was_recorded(record, snapshot_every, more):
+    run = result(record=tuple(record), snapshot_every=snapshot_every)
     assert set(kinds.offered(run)) == ALWAYS | more
     # What was offered before is drawn in the other cases.
     for name in more - {"animation"} or ALWAYS - {"stability"}:
@@ -70,57 +65,25 @@ def test_what_is_saved_says_what_it_shows(run, tmp_path):
     with Image.open(files[0]) as image:
         assert image.text["Title"] == kinds.KINDS["answers"].title
     assert not plt.get_fignums()
-    few = run.isel(snapshot=slice(2))
-    assert kinds.save(few, "animation", tmp_path / "film")[0].name == "film.gif"
 
 
-def test_the_table_is_whole():
-    for name, kind in kinds.KINDS.items():
-        assert callable(kind.function())
-        assert kind.title
-        assert all(kind.needs)
-        if kind.experiments:
-            assert len(kind.experiments) == len(kind.needs)
-            assert kind.panels.endswith(".")
-            # The last three show all repeats alike.
-            assert kind.of_first or name in ("twin", "swap", "lesions")
-        else:
-            assert len(kind.needs) == 1
-
-
-SPIKING = {
-    *("fig2", "answers", "learning", "tiles", "raster", "animation"),
-    *("spikes", "spikes-along", "spike-rates", "firing-rates", "spike-intervals", "lateral"),
-}
-OF_RATES = {"settling", "phase", "settling-error", "stability"}
+SPIKING = {"fig2", "answers", "learning", "tiles", "raster", "animation", "lateral"}
+SPIKING |= {"spikes", "spikes-along", "spike-rates", "firing-rates", "spike-intervals"}
 
 
 def test_a_result_of_spiking_cells_shows_spikes_and_no_settling(spiking):
     assert set(kinds.offered(spiking)) == SPIKING
     for name in SPIKING - {"animation"}:
         assert kinds.draw(spiking, name).axes
-    for name in OF_RATES:
+    for name in ("settling", "phase", "settling-error", "stability"):
         words = f"^{name} .* spike; it can show .*spikes, spikes-along"
         refused(lambda name=name: kinds.draw(spiking, name), words, InputError, most=500)
     names = [name for name in spiking.data_vars if "_spike_" in str(name)]
-    assert SPIKING - set(kinds.offered(spiking.drop_vars(names))) == {
-        *("spikes", "spikes-along", "spike-intervals")
-    }
+    missing = SPIKING - set(kinds.offered(spiking.drop_vars(names)))
+    assert missing == {"spikes", "spikes-along", "spike-intervals"}
 
 
 def test_a_result_of_rates_says_what_to_record(run):
-    record = r".* run a SpikingCircuit with record=\('spikes',\); it can show"
-    for name in ("spikes", "spikes-along", "spike-intervals"):
-        words = f"^{name} needs excitatory_spike_cell{record}"
+    for name, record in (("spikes", r" with record=\('spikes',\)"), ("firing-rates", "")):
+        words = f"^{name} needs .* run a SpikingCircuit{record}; it can show"
         refused(lambda name=name: kinds.draw(run, name), words, InputError, most=500)
-    for name in ("firing-rates", "spike-rates", "lateral"):
-        words = f"^{name} needs .*: run a SpikingCircuit; it can show"
-        refused(lambda name=name: kinds.draw(run, name), words, InputError, most=500)
-
-
-def test_the_command_draws_spikes(spiking, tmp_path):
-    path = results.save(spiking, tmp_path / "a.nc")
-    found = command("plot", path, "--kind", "spikes", "--kind", "phase")
-    assert found.returncode == 2
-    assert (tmp_path / "figures" / "a-spikes.png").is_file()
-    assert "phase shows rates that settle" in found.stderr

@@ -75,22 +75,12 @@ def test_firing_rates_are_of_cells_that_respond():
     found = module.firing_rates(firing_of([[0.0, 8.0], [40.0, 0.0]], [np.arange(101.0)] * 2))
     assert (found.excitatory_mean, found.excitatory_most) == (24, 40)
     assert found.inhibitory_most == pytest.approx(99)
-    assert "fire at 24.0 Hz, at most at 40.0 Hz; 99 % of inhibitory rates are up to 99.0" in str(
-        found
-    )
     assert math.isnan(module.firing_rates(firing_of([[0.0]], [[0.0]])).excitatory_most)
     with pytest.raises(InputError, match="no excitatory_hz: it is not of a spiking circuit"):
         module.firing_rates(answers(1))
 
 
 def test_a_row_shows_what_is_small_and_what_is_missing():
-    for value, form, text in (
-        (0.12345, ".4f", "0.1235"),
-        (2e-13, ".4f", "2.0e-13"),
-        (0.0, ".4f", "0.0000"),
-        (math.nan, ".4f", "-"),
-        (0.98765, ".2%", "98.77%"),
-        (0.0001, ".2%", "0.01%"),
-        (12, ".0f", "12"),
-    ):
-        assert str(module.Row("name", (value,), form)).split() == ["name", text]
+    row = module.Row("name", (0.12345, 2e-13, 0.0, math.nan), ".4f")
+    assert str(row).split() == ["name", "0.1235", "2.0e-13", "0.0000", "-"]
+    assert str(module.Row("name", (0.98765, 0.0001), ".2%")).split()[1:] == ["98.77%", "0.01%"]

@@ -9,13 +9,7 @@ from matplotlib.figure import Figure
 
 from analysis import agreement, answers, dynamics, studies
 from circuits.errors import InputError
-from tests.analysis.drawing import (
-    assert_axes_are_used,
-    hidden_by_legends,
-    laid_out,
-    legends,
-    readable,
-)
+from tests.analysis.drawing import hidden_by_legends, laid_out, readable
 from tests.refusing import refused
 
 FIGURES = {
@@ -45,10 +39,7 @@ def test_figures_have_titles_and_nothing_covers_anything(run, name):
 def test_a_legend_on_the_data_would_be_found(run):
     fig = dynamics.figure_learning(run)
     fig.axes[0].legend(loc="center")
-    laid_out(fig)
-    assert hidden_by_legends(fig) > 0
-    fig.legend(*fig.axes[2].get_legend_handles_labels(), loc="outside lower center")
-    assert len(legends(fig)) == 4
+    assert hidden_by_legends(laid_out(fig)) > 0
 
 
 COUNTING = {
@@ -71,22 +62,6 @@ def test_axes_that_count_presentations_have_whole_numbers_of_the_circuits_life(l
     assert "presentation" in ax.get_xlabel()
 
 
-AXES_FUNCTIONS = {
-    "plot_answers": answers.plot_answers,
-    "plot_trace": lambda run, ax: dynamics.plot_trace(run, 5, "h", ax),
-    "plot_phase": lambda run, ax: dynamics.plot_phase(run, [5], ax),
-    "plot_tile_map": lambda run, ax: dynamics.plot_tile_map(run, 5, ax),
-    "plot_raster": dynamics.plot_raster,
-    "plot_differences": lambda run, ax: agreement.plot_differences(run, run, ax),
-    "plot_step_differences": lambda run, ax: agreement.plot_step_differences(run, run, 5, ax),
-}
-
-
-@pytest.mark.parametrize("name", AXES_FUNCTIONS)
-def test_given_axes_are_used_and_returned(run, name):
-    assert_axes_are_used(AXES_FUNCTIONS[name], run)
-
-
 def test_a_missing_variable_is_named_with_what_to_record(run):
     traces = ["h_trace", "u_trace", "V_trace", "y_trace"]
     for missing, call, words in (
@@ -96,11 +71,7 @@ def test_a_missing_variable_is_named_with_what_to_record(run):
         ("b_snapshots", dynamics.plot_learning, r"b_snapshots.*snapshot_every=N$"),
         ("W_snapshots", dynamics.plot_tiles, r"W_snapshots.*snapshot_every=N$"),
         ("y", answers.plot_answers, r"needs y, which this result does not hold$"),
-        (
-            traces,
-            lambda run: agreement.plot_step_differences(run, run, 3),
-            r"record=\('h', 'u', 'V', 'y'\)$",
-        ),
+        (traces, lambda run: agreement.plot_step_differences(run, run, 3), "record=.*'u', 'V'"),
     ):
         bare = run.drop_vars(missing)
         refused(lambda call=call, bare=bare: call(bare), words, InputError)
@@ -122,12 +93,6 @@ def test_differences_are_drawn_with_zeros_on_the_floor(run):
     V = steps.lines[2].get_ydata()
     assert V[5] == pytest.approx(1e-7, rel=1e-6)
     assert (np.delete(V, 5) == agreement.FLOOR).all()
+    assert "presentation 7, where" in agreement.figure_agreement(run, other).axes[1].get_title()
     with pytest.raises(InputError, match="one stream"):
         agreement.plot_differences(run, other.isel(presentation=slice(5)))
-
-
-def test_agreement_names_the_presentation_that_differs_most(later):
-    other = later.copy(deep=True)
-    other["h"][7, 3] += 1e-9
-    fig = agreement.figure_agreement(later, other)
-    assert "presentation 507, where h differs most" in fig.axes[1].get_title()

@@ -89,10 +89,8 @@ def test_the_map_of_a_result_has_its_time_constants_and_holds_its_point(request,
 
 @pytest.mark.usefixtures("_few_steps")
 def test_a_point_beyond_the_usual_map_widens_it(constant):
-    slow = constant.assign_attrs(
-        parameters=json.dumps(theory.parameters_of(constant).replace(tau_u="1 s").as_dict()),
-        gain=5 * constant.attrs["gain"],
-    )
+    parameters = json.dumps(theory.parameters_of(constant).replace(tau_u="1 s").as_dict())
+    slow = constant.assign_attrs(parameters=parameters, gain=5 * constant.attrs["gain"])
     at, _, _, many = studies.working_points(slow)
     ax = studies.figure_stability_of(slow).axes[0]
     assert at == pytest.approx(500)

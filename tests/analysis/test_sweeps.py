@@ -15,6 +15,7 @@ from analysis import kinds, sweeps
 from analysis.heatmap import draw_map
 from circuits import results
 from circuits.errors import InputError
+from tests.analysis.drawing import laid_out
 from tests.refusing import refused
 from tests.simulations.test_cli import run as command
 
@@ -68,31 +69,21 @@ def test_one_parameter_is_a_line_with_its_spread():
     assert ax.get_xscale() == "linear"
     assert ax.get_xlabel() == "tile radius (units of the data)"
     assert ax.get_ylabel() == "accuracy"
-    labels = [text.get_text() for text in figure.legends[0].get_texts()]
-    assert labels == ["mean of 21 repeats", "5 to 95 % of repeats"]
-    # A single repeat has neither spread nor mean.
-    figure = kinds.draw(a_sweep("tile_radius", repeats=1), "sweep")
-    assert not figure.axes[0].collections
-    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["one repeat"]
+    # A single repeat has neither spread nor mean; words are categories.
+    (ax,) = kinds.draw(a_sweep("readout", repeats=1), "sweep").axes
+    assert not ax.collections
+    assert [tick.get_text() for tick in ax.get_xticklabels()] == ["clip", "tanh"]
+    assert ax.lines[0].get_xdata().tolist() == [0, 1]
+    assert ax.lines[0].get_ydata() == pytest.approx([0, 0.01], rel=1e-12)
     figure = kinds.draw(a_sweep("mu", "tile_radius", repeats=1), "sweep")
     assert figure.axes[-1].get_ylabel() == "accuracy"
 
 
-def test_words_are_categories():
-    (ax,) = kinds.draw(a_sweep("readout"), "sweep").axes
-    assert [tick.get_text() for tick in ax.get_xticklabels()] == ["clip", "tanh"]
-    assert ax.lines[0].get_xdata().tolist() == [0, 1]
-    assert ax.lines[0].get_ydata() == pytest.approx([0.002, 0.012], rel=1e-12)
-
-
 def test_values_spaced_by_a_factor_get_a_logarithmic_axis():
-    for values in ([1, 10, 100], [100, 10, 1], [1, 2, 4, 8, 16]):
+    for values in ([100, 10, 1], [1, 2, 4, 8, 16]):
         assert sweeps.is_logarithmic(np.array(values)), values
-    # Evenly spaced, not wide, uneven, not positive, or too few.
-    for values in (
-        *([0.2, 0.3, 0.4, 0.5], [1, 2, 4, 8], [1, 50, 100]),
-        *([0, 10, 100], [-1, 10, 100], [1, 1000]),
-    ):
+    # Not wide, uneven, not positive, or too few.
+    for values in ([1, 2, 4, 8], [1, 50, 100], [0, 10, 100], [1, 1000]):
         assert not sweeps.is_logarithmic(np.array(values)), values
     (ax,) = kinds.draw(a_sweep("mu"), "sweep").axes
     assert ax.get_xscale() == "log"
@@ -136,13 +127,14 @@ def test_more_parameters_are_refused_until_some_are_held():
     refused(lambda: kinds.draw(many, "sweep"), "at most 16 maps, and mu has 17", InputError)
 
 
-def test_a_variable_of_its_own_dimensions_is_taken_at_the_first_and_says_so():
-    for at, place, height in (({}, "late", 0.002), ({"placement": "first"}, "first", 0.502)):
-        figure = kinds.draw(sweeps.chosen(a_sweep("tile_radius"), "late", at), "sweep")
-        (ax,) = figure.axes
-        assert ax.get_ylabel() == "late"
-        assert figure.get_suptitle() == f"two-moons, 5 repeats of each\nplacement {place}"
-        assert ax.lines[0].get_ydata()[0] == pytest.approx(height, rel=1e-12)
+def test_a_variable_of_its_own_dimensions_is_drawn_at_one_place_and_says_so():
+    first = sweeps.chosen(a_sweep("tile_radius"), "late", {"placement": "first"})
+    figure = kinds.draw(first, "sweep")
+    assert figure.get_suptitle().endswith("\nplacement first")
+    assert figure.axes[0].lines[0].get_ydata()[0] == pytest.approx(0.502, rel=1e-12)
+    bare = a_sweep("tile_radius").drop_vars("placement").assign_attrs(main="late")
+    assert kinds.draw(bare, "sweep").get_suptitle().endswith("\nfirst placement")
+    assert "placement" not in kinds.draw(bare.isel(placement=[1]), "sweep").get_suptitle()
 
 
 def test_an_experiment_may_name_where_it_is_drawn():
@@ -158,14 +150,6 @@ def test_an_experiment_may_name_where_it_is_drawn():
         figure = kinds.draw(result, "sweep")
         assert figure.get_suptitle().endswith(f"\nplacement {place}")
         assert figure.axes[0].lines[0].get_ydata()[0] == pytest.approx(height, rel=1e-12)
-
-
-def test_a_dimension_without_places_is_said_to_be_cut():
-    result = a_sweep("tile_radius").drop_vars("placement").assign_attrs(main="late")
-    figure = kinds.draw(result, "sweep")
-    assert figure.get_suptitle().endswith("\nfirst placement")
-    assert figure.axes[0].lines[0].get_ydata()[0] == pytest.approx(0.002, rel=1e-12)
-    assert "placement" not in kinds.draw(result.isel(placement=[1]), "sweep").get_suptitle()
 
 
 def test_what_was_left_out_of_a_sweep_is_not_replaced_by_another_variable():
@@ -186,11 +170,10 @@ TYPED = [
     ("mu", [1.0, 10**0.6, 10**0.7], 3.981, 1),
     ("mu", [1.0, 10**0.6, 10**0.7], 10**0.6, 1),
     ("mu", [1000.125, 1000.25, 1000.5], 1000.25, 1),
+    ("mu", [1000.125, 1000.25], 1000.12, 0),
     ("mu", [1.0, 2.0], "2", 1),
-    ("gain", ["control", "1.0", "20.0"], 1, 1),
     ("gain", ["control", "1", "20"], 20.0, 2),
     ("gain", ["control", "1", "20"], "control", 0),
-    ("mu_grid", ["[3.0]", "[1.0, 2.0]"], [1, 2], 1),
     ("mu_grid", ["[3]", "[1, 2]"], (1.0, 2.0), 1),
     ("images", ["a, b", "c"], " c ", 1),
 ]
@@ -211,24 +194,29 @@ def test_durations_may_have_a_unit():
     assert sweeps.measured(held).held[0] == "tau u 20 ms"
     with pytest.raises(InputError, match=r"tau_u of '20 s': it has 10, 20 ms$"):
         sweeps.chosen(result, None, {"tau_u": "20 s"})
-
-
-def test_close_values_are_offered_so_that_they_can_be_told_apart():
-    result = a_sweep("mu", mu=[1000.125, 1000.25])
+    # Close values are offered so that they can be told apart.
     with pytest.raises(InputError, match=r"no mu of 1000: it has 1000\.12, 1000\.25$"):
-        sweeps.chosen(result, None, {"mu": 1000})
-    for typed in (1000.12, 1000.125):
-        assert sweeps.chosen(result, None, {"mu": typed})["mu"] == 1000.125
+        sweeps.chosen(a_sweep("mu", mu=[1000.125, 1000.25]), None, {"mu": 1000})
 
 
-def drawn(result):
-    figure = kinds.draw(result, "sweep")
-    figure.canvas.draw()
-    return figure
+GRIDS = ["[1, 2, 5, 10, 20, 50, 100]", "[3, 10]", f"[{', '.join(['100000'] * 12)}]"]
+LONG = "spread_presentations_of_all_kinds_of_streams_there_are_in_the_world"
+
+CROWDED = {
+    "a line": ["mu_grid"],
+    "many words": ["order"],
+    "a map": ["mu_grid", "other_grid"],
+    "one value": ["alpha", "readout"],
+    "several maps": ["learning_rate", "mu_grid", "n_tiles"],
+}
 
 
-def assert_readable(figure):
-    """No text is cut off, and no names of ticks lie on each other."""
+@pytest.mark.parametrize("name", CROWDED)
+def test_nothing_is_cut_off_and_names_do_not_overlap(name):
+    values = {"mu_grid": GRIDS, "other_grid": GRIDS, "order": [f"word {i}" for i in range(40)]}
+    values |= {"learning_rate": [0.001, 0.0031622, 0.01, 0.031622, 0.1], "alpha": [1.0]}
+    result = a_sweep(*CROWDED[name], **values).rename(late=LONG).assign_attrs(main=LONG)
+    figure = laid_out(kinds.draw(result, "sweep"))
     needed, (width, height) = figure.get_tightbbox(), figure.get_size_inches()
     assert 0 <= needed.x0 < needed.x1 <= width
     assert 0 <= needed.y0 < needed.y1 <= height
@@ -239,39 +227,13 @@ def assert_readable(figure):
             assert all(one.x1 < two.x0 for one, two in pairwise(boxes))
 
 
-GRIDS = ["[1, 2, 5, 10, 20, 50, 100]", "[3, 10]", f"[{', '.join(['100000'] * 12)}]"]
-LONG = "spread_presentations_of_all_kinds_of_streams_there_are_in_the_world"
-
-CROWDED = {
-    "a line": (("mu_grid",), {}),
-    "many words": (("order",), {}),
-    "a map": (("mu_grid", "other_grid"), {}),
-    "a small map": (("readout", "tile_radius"), {}),
-    "one value": (("mu", "readout"), {"mu": [1.0]}),
-    "several maps": (("learning_rate", "mu_grid", "n_tiles"), {}),
-    "two maps": (("n_tiles", "readout", "tile_radius"), {"tile_radius": [0.2, 0.3]}),
-}
-
-
-@pytest.mark.parametrize("name", CROWDED)
-def test_nothing_is_cut_off_and_names_do_not_overlap(name):
-    names, values = CROWDED[name]
-    values = {
-        **{"mu_grid": GRIDS, "other_grid": GRIDS, "order": [f"word {i}" for i in range(40)]},
-        "learning_rate": [0.001, 0.0031622, 0.01, 0.031622, 0.1],
-        **values,
-    }
-    result = a_sweep(*names, **values).rename(late=LONG).assign_attrs(main=LONG)
-    assert_readable(drawn(result))
-
-
 def test_equal_values_have_one_scale_in_map_and_bar():
     result = a_sweep("mu", "tile_radius")
-    for value in (0.75, 0.0, -3.0, 1e300):
+    for value in (0.75, 0.0, -3.0):
         # The second differs by rounding only.
         result["accuracy"][...] = value
         result["accuracy"][0] = value * (1 + 1e-15)
-        ax, bar = drawn(result).axes
+        ax, bar = laid_out(kinds.draw(result, "sweep")).axes
         low, high = ax.images[0].get_clim()
         assert low < value < high
         assert bar.get_ylim() == pytest.approx((low, high), rel=1e-9)
@@ -280,21 +242,14 @@ def test_equal_values_have_one_scale_in_map_and_bar():
         assert np.abs(np.array(boxes) - shade).max() < 0.01
 
 
-def test_whole_numbers_have_whole_ticks():
-    (ax,) = drawn(a_sweep("n_tiles", n_tiles=[2, 3, 4])).axes
-    assert all(tick == round(tick) for tick in ax.get_xticks())
-    (ax,) = drawn(a_sweep("tile_radius", tile_radius=[2.0, 2.5, 3.0])).axes
-    assert any(tick != round(tick) for tick in ax.get_xticks())
-
-
 def test_what_is_held_is_in_the_name_of_the_file():
     result = a_sweep("mu", "mu_grid", mu=[10**0.6, 10.0], mu_grid=GRIDS)
     assert sweeps.held_name(result) == ""
-    names = [
-        sweeps.held_name(sweeps.chosen(result, None, at))
-        for at in ({"mu": 3.981}, {"mu": 10**0.6}, {"mu": 10}, {"mu": 10, "placement": "first"})
-    ]
-    assert names == ["mu-3.981", "mu-3.981", "mu-10", "mu-10-placement-first"]
+    for at, name in (
+        ({"mu": 10**0.6}, "mu-3.981"),
+        ({"mu": 10, "placement": "first"}, "mu-10-placement-first"),
+    ):
+        assert sweeps.held_name(sweeps.chosen(result, None, at)) == name
     assert sweeps.held_name(sweeps.chosen(result, None, {"mu_grid": [3, 10]})) == "mu_grid-3_10"
     long = [
         sweeps.held_name(sweeps.chosen(result, None, {"mu_grid": GRIDS[2], "mu": mu}))
@@ -330,15 +285,13 @@ def test_runs_that_are_unknown_are_left_out_of_means():
     assert np.isnan(ax.lines[0].get_ydata()).tolist() == [True, False, False, False]
 
 
-def test_absurd_numbers_are_drawn():
-    for number in (np.nan, np.inf, -np.inf, 1e300):
-        for names in (("mu",), ("readout",), ("mu", "tile_radius")):
-            result = a_sweep(*names)
-            result["accuracy"][...] = number
-            assert drawn(result).axes
-            result["accuracy"][0] = 0.5
-            assert drawn(result).axes
-            plt.close("all")
+@pytest.mark.parametrize("number", [np.nan, np.inf, 1e300])
+@pytest.mark.parametrize("names", [["mu"], ["mu", "tile_radius"]])
+def test_absurd_numbers_are_drawn(number, names):
+    for absurd in (slice(None), slice(1, None)):
+        result = a_sweep(*names)
+        result["accuracy"][absurd] = number
+        assert laid_out(kinds.draw(result, "sweep")).axes
 
 
 def test_a_sweep_that_does_not_fit_together_is_refused_in_a_sentence():

@@ -30,7 +30,7 @@ from tests.analysis.drawing import CONSTANT
 from tests.conftest import moons
 
 LIFT = SphereLift(center=(0.5, 0.25), radius=3.0)
-GAMMAS = [(300.0, 0.02, 0.5), (300.0, 0.5, 0.02), (120.0, 0.1, 0.3), (700.0, 0.05, 0.9)]
+GAMMAS = [(300.0, 0.5, 0.02), (700.0, 0.05, 0.9)]
 SIZE = 1e-3
 BASE = {"n_tiles": 30, "n_interneurons": 3, "tile_radius": 0.5}
 
@@ -46,8 +46,7 @@ def brute_force_spectrum(gamma, a, k):
         return np.concatenate([part.ravel() for part in rules.step(*state, a, gamma)])
 
     assert np.abs(step(fixed) - fixed).max() < 1e-15
-    # The step is quadratic, so central differences have no error but rounding where nothing is
-    # rectified: h and u of active tiles are pushed by far less than they are. Silent tiles (a < 0,
+    # The step is quadratic: central differences have no error but rounding. Silent tiles (a < 0,
     # h = V = 0) can be pushed up only; there the one-sided slope is the one that counts.
     push = 1e-5
     columns = []
@@ -71,7 +70,7 @@ def paired_distance(found, expected):
 
 
 @pytest.mark.parametrize("gamma", GAMMAS)
-@pytest.mark.parametrize(("k", "silent"), [(1, 0), (3, 0), (2, 2)])
+@pytest.mark.parametrize(("k", "silent"), [(1, 0), (2, 2)])
 def test_spectrum_is_that_of_the_rules(gamma, k, silent):
     positive = SIZE * np.array([0.48, 0.6, 0.64])
     a = np.concatenate([positive, np.full(silent, -0.7 * SIZE)])
@@ -82,14 +81,9 @@ def test_spectrum_is_that_of_the_rules(gamma, k, silent):
     assert paired_distance(found, expected) < 1e-5
     wrong = theory.spectrum((gamma[0] * 1.01, *gamma[1:]), SIZE, len(a), k, 3)
     assert paired_distance(found, wrong) > 1e-4  # the comparison can tell one per cent
-
-
-@pytest.mark.parametrize("gamma", GAMMAS)
-def test_roots_solve_the_polynomials(gamma):
-    along, across = (theory.roots(gamma, SIZE, modes) for modes in ("along", "across"))
-    assert np.abs(np.polyval(theory.cubic(gamma, SIZE), along)).max() < 1e-14
-    assert np.abs(np.polyval(theory.quadratic(gamma, SIZE), across)).max() < 1e-14
-    slowest = max(abs(1 + value) for value in (*along, *across))
+    slowest = max(
+        abs(1 + value) for way in ("along", "across") for value in theory.roots(gamma, SIZE, way)
+    )
     assert theory.growth_factor(gamma, SIZE) == pytest.approx(slowest, rel=1e-14)
 
 
@@ -108,17 +102,6 @@ def test_the_boundary_is_where_the_factor_is_one():
             # Simple roots: rounding of the coefficients, 1e-16, over rates of 1e-3.
             assert at == pytest.approx(1, abs=1e-10)
     assert some_stable > 10
-
-
-def test_in_small_steps_only_equal_rates_do_not_settle():
-    drive, ratios = 0.3, (0.2, 0.5, 0.9, 1.0, 1.1, 2.0, 5.0)
-    for ratio in ratios:
-        rates = np.array([drive, 0.5 * ratio, 0.5])
-        # All three rates shrink together, as dt does.
-        stable = [theory.is_stable(tuple(rates * dt), 1.0) for dt in (1.0, 1e-3, 1e-5)]
-        assert stable[1:] == [ratio != 1.0] * 2 or abs(ratio - 1) < 0.2, ratio
-        assert stable[2] == (ratio != 1.0), ratio
-    assert theory.critical_drive(1e-6, 3e-6) == pytest.approx(0.25, abs=1e-4)  # ((3-1)/(3+1))^2
 
 
 def test_measured_contraction_is_the_predicted():
@@ -149,7 +132,6 @@ GATED = {"readout_rule": "gated", "readout_rate": 0.9, "clamp_labels": True, "mu
 CIRCUITS = {
     "control": {},
     "constant": CONSTANT,
-    "control, first": {"tiles": "first"},
     "constant, recruit": CONSTANT | {"tiles": "recruit"},
     "recycled": {"n_tiles": 8, "recycle": True},
     "gated": GATED,
@@ -193,9 +175,7 @@ def test_the_drive_of_a_result_is_the_one_it_had(witness):
             assert (theory.weights_before(run, t)["w"] == w).all()
             before = run["W_snapshots"].values[t - 1]
             recruits += (theory.weights_before(run, t)["W"] != before).any()
-    assert recruits == {"constant": 0, "control, first": 0}.get(name, recruits)
-    if "first" not in CIRCUITS[name].get("tiles", ""):
-        assert recruits >= 7
+    assert (recruits >= 7) == (CIRCUITS[name].get("tiles") != "first")
 
 
 def test_the_closed_form_of_a_result_is_where_it_settled(witness):
@@ -258,42 +238,32 @@ def test_undoing_the_last_learning_gives_the_weights_before(witness):
     assert ("w" in first) is (p.readout_rate != "running_mean")
 
 
+def changed(model=None, *perturbations):
+    """A short result of a circuit that something was done to."""
+    circuit = ReferenceCircuit(
+        CircuitParameters(**BASE), LIFT, model=model, perturbations=perturbations
+    )
+    return circuit.run(moons(20, after=5)[0], snapshot_every=1)
+
+
 def test_learning_that_is_not_the_papers_is_not_undone():
     model = CircuitModel(bias=Rule("b += 0*b", lambda b, h, alpha, eta: b))
-    frozen = CircuitModel(each_presentation=[name for name in EACH_PRESENTATION if name != "learn"])
-    points = moons(20, after=5)[0]
-    for changed, message in ((model, r"learning \(bias\) is not the paper's"), (frozen, "")):
-        run = ReferenceCircuit(CircuitParameters(**BASE), LIFT, model=changed).run(
-            points, snapshot_every=1
-        )
-        last = run.isel(snapshot=[19])
-        if message:
-            with pytest.raises(InputError, match=message):
-                theory.weights_before(last, 19)
-        else:
-            assert (theory.weights_before(last, 19)["W"] == run["W"].values).all()
-
-
-def test_weights_that_change_otherwise_are_not_unlearned():
-    def perturbed(done):
-        circuit = ReferenceCircuit(CircuitParameters(**BASE), LIFT, perturbations=[done])
-        return circuit.run(moons(20, after=5)[0], snapshot_every=1)
-
-    for done in (Freeze(what="W"), Noise(on="b", size=1e-3), Lesion(tiles=(0,), at=10)):
-        last = perturbed(done).isel(snapshot=[19])
+    weights = Freeze(what="W"), Noise(on="b", size=1e-3), Lesion(tiles=(0,), at=10)
+    for run in (changed(model), *(changed(None, done) for done in weights)):
         with pytest.raises(InputError, match="is not the paper's"):
-            theory.weights_before(last, 19)
+            theory.weights_before(run.isel(snapshot=[19]), 19)
     for done in (Noise(on="y", size=1e-3), Current(into="h", amount=0.01)):
-        run = perturbed(done)
+        run = changed(None, done)
         found = theory.weights_before(run.isel(snapshot=[19]), 19)["W"]
         # Rounding, over 1 - eta.
         assert np.abs(found - run["W_snapshots"].values[18]).max() < 1e-15
+    frozen = CircuitModel(each_presentation=[name for name in EACH_PRESENTATION if name != "learn"])
+    run = changed(frozen)
+    assert (theory.weights_before(run.isel(snapshot=[19]), 19)["W"] == run["W"].values).all()
 
 
 def test_a_tile_that_a_lesion_removes_was_in_use_before():
-    done = [Lesion(tiles=(0,), at=15)]
-    circuit = ReferenceCircuit(CircuitParameters(**BASE), LIFT, perturbations=done)
-    run = circuit.run(moons(20, after=5)[0], snapshot_every=1)
+    run = changed(None, Lesion(tiles=(0,), at=15))
     used = in_use_at_snapshots(run)[:, 0]
     # The lesion comes before presentation 15, after which the sixteenth snapshot is taken.
     assert used.tolist() == [True] * 15 + [False] * 5
@@ -302,12 +272,11 @@ def test_a_tile_that_a_lesion_removes_was_in_use_before():
 
 def test_what_is_not_stored_is_said(recorded):
     bare = recorded.drop_vars(["W_snapshots", "b_snapshots", "w_snapshots"])
-    for needs in (theory.target_of, lambda run, _: studies.settling_errors(run)):
+    with pytest.raises(InputError, match="snapshot_every=1"):
+        studies.settling_errors(bare)
+    for run in (bare, recorded.isel(snapshot=[10])):
         with pytest.raises(InputError, match="snapshot_every=1"):
-            needs(bare, 3)
-    sparse = recorded.isel(snapshot=[10])
-    with pytest.raises(InputError, match=r"before presentation 30.*snapshot_every=1"):
-        theory.target_of(sparse, 30)
+            theory.target_of(run, 30)
     with pytest.raises(InputError, match=r"record=\('h',\)"):
         studies.settling_errors(recorded.drop_vars("h_trace"))
 
@@ -397,30 +366,6 @@ def test_the_delayed_step_is_the_jacobian_of_the_reference(delay):
     np.testing.assert_allclose(jacobian[:11] @ E[:, 3 : 3 + delay], 0, atol=1e-9)
 
 
-@pytest.mark.parametrize("delay", [0, 1, 2, 12])
-def test_the_delayed_modes_solve_the_characteristic_equation(delay):
-    """lambda^2 (lambda + gu + gV) + G gu (lambda + gV)/z^2D + 2 G gu gV/z^D + G gV (lambda + gu),
-    from the three equations with what is late divided by z^D."""
-    G, gu, gV = gamma = 0.39, 0.039, 0.98
-    z = np.linalg.eigvals(theory.delayed_step(gamma, 1.0, delay))
-    z = z[np.abs(z) > 0.3]  # there z^-2D magnifies rounding least
-    x = z - 1
-    late = z**-delay
-    found = x**2 * (x + gu + gV) + G * gu * (x + gV) * late**2
-    found += 2 * G * gu * gV * late + G * gV * (x + gu)
-    assert len(z) >= 2  # the slowest pair
-    # Rounding of 1e-15 in z, times the slope of z^-2D at most.
-    np.testing.assert_allclose(found * np.abs(z) ** (2 * delay), 0, atol=1e-12)
-
-
-def test_without_a_delay_the_factor_is_the_one_known():
-    for gamma in ((0.39, 0.039, 0.98), (0.2, 0.9, 0.1), (0.9, 0.05, 0.5)):
-        assert theory.delayed_factor(gamma, 1.0) == pytest.approx(theory.growth_factor(gamma, 1.0))
-        # Across h* there is no delay, and it may be the slowest.
-        across = theory.growth_factor(gamma, 1.0, "across")
-        assert theory.delayed_factor(gamma, 1.0, 1) >= across
-
-
 def test_the_critical_delay_parts_delays_that_settle_from_those_that_do_not():
     gamma = 0.390625, 0.0390625, 0.9765625
     found = theory.critical_delay(gamma, 1.0)
@@ -428,6 +373,10 @@ def test_the_critical_delay_parts_delays_that_settle_from_those_that_do_not():
     low, high = (theory.delayed_factor(gamma, 1.0, steps) for steps in (11, 12))
     assert low < 1 < high
     assert found == pytest.approx(11 + (1 - low) / (high - low))
+    assert theory.delayed_factor(gamma, 1.0) == pytest.approx(theory.growth_factor(gamma, 1.0))
+    # Across h* there is no delay, and it may be the slowest.
+    slow = 0.2, 0.9, 0.1
+    assert theory.delayed_factor(slow, 1.0, 1) >= theory.growth_factor(slow, 1.0, "across")
     assert theory.critical_delay(gamma, 1.0, most=11) == np.inf
     assert theory.critical_delay(gamma, 1.0, factor=0.7) == 0  # 0.726 without a delay
     assert theory.critical_delay((0.39, 0.5, 0.5), 1.0) == 0  # equal rates never settle

@@ -11,6 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from circuits import CircuitParameters, ManifoldCircuit, Noise, ReferenceCircuit, SphereLift
+from circuits.making import make_circuit
 from tests.conftest import CONSTANT_GAIN, FIRST_TILES, differences, moons, small_circuit
 
 # Agreement is not about settling.
@@ -23,45 +24,36 @@ LIFT = SphereLift(center=(0.5, 0.25), radius=3.0)
 
 
 @pytest.mark.parametrize(
-    ("engine", "start", "gain"),
+    ("engine", "tiles", "gain"),
     [
         ("numpy", "recruit", "control"),
         ("numpy", "first", "auto"),
-        ("numpy", "centers", "control"),
         ("cpp_standalone", "recruit", "auto"),
         pytest.param("cython", "recruit", "control", marks=pytest.mark.slow),
     ],
 )
-def test_every_step_of_25_presentations(engine, start, gain):
+def test_every_step_of_25_presentations(engine, tiles, gain):
     parameters = CircuitParameters(
-        n_readouts=2,
-        mu=(1000.0, 50.0),
-        tile_radius=0.4,
-        tiles="recruit" if start == "recruit" else "first",
         **CONSTANT_GAIN | {"gain": gain, "steps_per_presentation": 100},
+        **{"n_tiles": 40 if tiles == "recruit" else 20, "tiles": tiles, "tile_radius": 0.4},
+        **{"n_readouts": 2, "mu": (1000.0, 50.0)},
     )
-    points, classes, _ = moons(25 + 40, seed=3, after=0)
-    labels = np.zeros((len(points), 2), dtype=int)
-    labels[3, 0] = classes[3]
-    labels[5, 1] = classes[5]
-    centers, points, labels = points[-40:], points[:25], labels[:25]
-    if start == "first":
-        parameters, centers = parameters.replace(n_tiles=20), None
-    elif start == "recruit":
-        centers = None
+    points, classes, _ = moons(25, seed=3, after=0)
+    labels = np.zeros((25, 2), dtype=int)
+    labels[3, 0], labels[5, 1] = classes[[3, 5]]
     record = ("h", "u", "V", "y")
-    circuit = ManifoldCircuit(parameters, LIFT, engine, tile_centers=centers)
-    run = circuit.run(points, labels, record=record, snapshot_every=4)
-    reference = ReferenceCircuit(parameters, LIFT, tile_centers=centers).run(
-        points, labels, record=record, snapshot_every=4
+    run, reference = (
+        circuit.run(points, labels, record=record, snapshot_every=4)
+        for circuit in (
+            ManifoldCircuit(parameters, LIFT, engine),
+            ReferenceCircuit(parameters, LIFT),
+        )
     )
-    assert run["h_trace"].shape == (25, 100, parameters.n_tiles)
     assert run["V_trace"].shape == (25, 100, 4, parameters.n_tiles)
     assert np.abs(reference["y_trace"].values).max() > 0.1  # the labels do something
     # Each step multiplies and adds a few hundred numbers of order one: 1e-10 leaves five digits
     # for their rounding to grow over 2500 steps, and is far below any error of order or timing.
-    names = [f"{name}_trace" for name in record] + list(reference.data_vars)
-    found = differences(run.astype(float), reference.astype(float), names)
+    found = differences(run.astype(float), reference.astype(float), reference.data_vars)
     assert max(found.values()) <= 1e-10, found
     assert set(run.variables) == set(reference.variables)
     for name in run.variables:
@@ -113,7 +105,6 @@ def test_one_object_of_each_kind_on_cython(quick_cython, monkeypatch):
         pytest.param(2000, 1, {}, marks=pytest.mark.slow),
         pytest.param(2000, 0, CONSTANT_GAIN | FIRST_TILES, marks=pytest.mark.slow),
     ],
-    ids=["recruited tiles", "first tiles", "long", "constant gain, first tiles"],
 )
 def test_long_run_of_two_moons(n_points, seed, changes):
     points, _, labels = moons(n_points, seed=seed, after=200)
@@ -157,13 +148,9 @@ def test_variants(engine, changes):
     reference = ReferenceCircuit(parameters, LIFT).run(points, labels)
     found = differences(run, reference, ("h", "u", "y", "V", "W", "b", "w"))
     assert max(found.values()) <= 1e-10, found  # rounding, as above
-    last = list(changes)[-1]
-    default = ReferenceCircuit(
-        parameters.replace(**{last: CircuitParameters().as_dict()[last]})
-        if "readout_rule" not in changes
-        else parameters.replace(readout_rule="paper"),
-        LIFT,
-    ).run(points, labels)
+    last = "readout_rule" if "readout_rule" in changes else list(changes)[-1]
+    default = parameters.replace(**{last: CircuitParameters().as_dict()[last]})
+    default = ReferenceCircuit(default, LIFT).run(points, labels)
     assert np.abs(default["y"].values - reference["y"].values).max() > 1e-3  # the variant matters
 
 
@@ -213,31 +200,20 @@ def test_random_circuits_at_run_time(shape, parameters, seed):
 @given(st.integers(1, 60), values, st.integers(0, 2**16))
 @example(1, {"learning_rate": 0.0, "mu": 0.0}, 0)
 def test_random_parameters_on_one_build(steps, parameters, seed):
-    shape = {"n_tiles": 6, "n_interneurons": 2, "n_readouts": 2}
-    assert_agrees(
-        "cpp_standalone",
-        CircuitParameters(**shape, steps_per_presentation=steps, **parameters),
-        seed,
-    )
+    shape = {"n_tiles": 6, "n_interneurons": 2, "n_readouts": 2, "steps_per_presentation": steps}
+    assert_agrees("cpp_standalone", CircuitParameters(**shape, **parameters), seed)
 
 
 @settings(max_examples=8)
 @given(st.lists(st.integers(1, 59), min_size=1, max_size=4, unique=True))
+@example([1, 7])  # fewer points than there are tiles
 @pytest.mark.parametrize("reset", [True, False])
 @pytest.mark.parametrize("solver", ["cpp_standalone", "reference", "exact"])
 def test_a_stream_cut_anywhere_gives_what_the_uncut_stream_gives(solver, reset, cuts):
     parameters = small_circuit(tile_radius=1.0, reset=reset, n_readouts=2, mu=(1000.0, 3.0))
     points, _, labels = moons(60, seed=2, after=10)
-
-    def circuit():
-        # Given centres, a first piece shorter than the number of tiles will do, too.
-        if solver == "cpp_standalone":
-            return ManifoldCircuit(parameters, LIFT, solver, tile_centers=points[:6])
-        settling = "dynamics" if solver == "reference" else "exact"
-        return ReferenceCircuit(parameters, LIFT, settling=settling, tile_centers=points[:6])
-
-    whole = circuit().run(points, labels)
-    pieces = circuit()
+    whole = make_circuit(solver, parameters, LIFT).run(points, labels)
+    pieces = make_circuit(solver, parameters, LIFT)
     edges = [0, *sorted(cuts), len(points)]
     runs = [pieces.run(points[a:b], labels[a:b]) for a, b in itertools.pairwise(edges)]
     # NumPy repeats itself to the last bit. The program starts each piece from a drive W x that
@@ -246,17 +222,20 @@ def test_a_stream_cut_anywhere_gives_what_the_uncut_stream_gives(solver, reset, 
     for name in ("h", "u", "y", "change"):
         joined = np.concatenate([run[name].values for run in runs])
         assert np.abs(joined - whole[name].values).max() <= bound, name
-    for name in ("W", "b", "w", "V"):
+    for name in ("W", "b", "w", "V", "recruited"):
         assert np.abs(runs[-1][name].values - whole[name].values).max() <= bound, name
 
 
-@pytest.mark.parametrize("engine", ["numpy", "cpp_standalone"])
-def test_streams_longer_than_a_chunk(engine, monkeypatch):
-    parameters = small_circuit(tile_radius=1.0, steps_per_presentation=10)
+def test_streams_longer_than_a_chunk(monkeypatch):
+    parameters = small_circuit(tile_radius=1.0)
     points, _, labels = moons(50, seed=2, after=10)
-    whole = ManifoldCircuit(parameters, LIFT, engine).run(points, labels, snapshot_every=7)
+    whole = ManifoldCircuit(parameters, LIFT, "cpp_standalone").run(
+        points, labels, snapshot_every=7
+    )
     monkeypatch.setattr("circuits.base.CHUNK", 16)
-    pieces = ManifoldCircuit(parameters, LIFT, engine).run(points, labels, snapshot_every=7)
+    pieces = ManifoldCircuit(parameters, LIFT, "cpp_standalone").run(
+        points, labels, snapshot_every=7
+    )
     for name in ("h", "u", "y", "W", "b", "w", "W_snapshots", "w_snapshots", "b_snapshots"):
         # The drive at the start of a chunk is summed by NumPy: rounding.
         assert np.abs(pieces[name].values - whole[name].values).max() <= 1e-12, name

@@ -40,8 +40,8 @@ class Noting(Circuit):
             values = np.broadcast_to(numbers.reshape(-1, *[1] * len(shape)), (count, *shape))
             return values.copy()
 
-        out = {"h": filled(p.n_tiles), "u": filled(p.n_interneurons), "y": filled(p.n_readouts)}
-        out = {name: self.scale * value for name, value in out.items()}
+        sizes = {"h": p.n_tiles, "u": p.n_interneurons, "y": p.n_readouts}
+        out = {name: self.scale * filled(size) for name, size in sizes.items()}
         out["h"][:, 0] = 1
         out["change"] = np.zeros(count)
         for name in task.record:
@@ -64,14 +64,14 @@ def line(count: int) -> np.ndarray:
 def test_what_a_circuit_is_made_of_is_checked():
     parameters = small_circuit(tile_radius=1.0)
     model = CircuitModel(connections={"lateral": np.ones((1, 1))})
-    for call, words, error in (
-        (lambda: Noting({}, LIFT), "^parameters .*got {}", ParameterError),
-        (lambda: Noting(parameters, 3.0), "^lift .*got 3.0", ParameterError),
-        (lambda: Noting(parameters, LIFT, model="none"), "^model .*got 'none'", ParameterError),
-        (lambda: Noting(parameters, LIFT, model=model), "mask of 'lateral'", InputError),
-        (lambda: Noting(parameters, LIFT, tile_centers=line(5)), "n_tiles=6 .*got 5", InputError),
+    refused(lambda: Noting({}, LIFT), "^parameters .*got {}", ParameterError)
+    for options, words, error in (
+        ({"lift": 3.0}, "^lift .*got 3.0", ParameterError),
+        ({"model": "none"}, "^model .*got 'none'", ParameterError),
+        ({"model": model}, "'lateral'", InputError),
+        ({"tile_centers": line(5)}, "n_tiles=6 .*got 5", InputError),
     ):
-        refused(call, words, error)
+        refused(lambda o=options: Noting(parameters, **{"lift": LIFT} | o), words, error)
 
 
 def test_gain_floor_and_step_sizes_by_hand():
@@ -96,11 +96,11 @@ def test_tiles_on_given_centres_on_first_points_and_idle():
     assert (0.5 * LIFT(line(6)) == state.W).all()
     assert state.b.tolist() == [0.5 * math.sqrt(circuit.alpha)] * 6
     assert state.recruited.tolist() == [0] * 6
-    assert state.w.tolist() == [[0.0] * 6]
+    assert not state.w.any()
     assert np.linalg.norm(state.h) == pytest.approx(1, rel=1e-15)
     assert np.linalg.norm(state.u) == pytest.approx(1, rel=1e-15)
     assert (np.outer(state.u, state.h) == state.V).all()
-    first = Noting(small_circuit(tiles="first", tile_radius=1.0), LIFT)
+    first = noting(tiles="first")
     refused(lambda: first.run(line(9) % 2), "6 tiles .*2 in the first 9", InputError)
     first.run(line(8))
     assert first.state.recruited.tolist() == [0] * 6
@@ -109,7 +109,7 @@ def test_tiles_on_given_centres_on_first_points_and_idle():
     idle.run(line(1))
     state = idle.state
     assert state.recruited.tolist() == [-1] * 6
-    assert not any(getattr(state, name).any() for name in ("W", "b", "w", "h", "V"))
+    assert not any(getattr(state, name).any() for name in "WbwhV")
     assert np.linalg.norm(state.u) == pytest.approx(1, rel=1e-15)
 
 
@@ -117,22 +117,17 @@ def test_a_circuit_in_few_words(monkeypatch):
     first, *others = CircuitModel().each_step
     tiles = "dh/dt = (2*a - inhibition)/tau_h : 1"
     changed = CircuitModel(excitatory=tiles, each_step=(first, *reversed(others)))
-    assert repr(noting()) == (
-        "<Noting: 6 tiles, 2 interneurons, 1 readout, 1 coordinate, engine noting, "
-        "0 presentations learned>"
-    )
-    small = small_circuit(tile_radius=1.0, n_tiles=1, n_interneurons=1, n_readouts=3)
-    circuit = Noting(small, SphereLift((0.0, 0.0), 9.0), model=changed)
-    circuit.run([[0.0, 0.0], [1.0, 1.0]])
+    circuit = Noting(small_circuit(tile_radius=1.0), LIFT, model=changed)
+    circuit.run(line(2))
     assert set(circuit.changes()) == {"excitatory", "each_step"}
-    words = repr(circuit)
-    assert f"2 presentations learned, changed: {', '.join(circuit.changes())}>" in words
+    for words in ("6 tiles", "1 readout,", "2 presentations", "excitatory, each_step"):
+        assert words in repr(circuit)
 
     def refuse(self):
         raise InputError("no")
 
     monkeypatch.setattr(Noting, "changes", refuse)
-    assert repr(noting()).endswith("0 presentations learned>")
+    assert "0 presentations" in repr(noting())
 
 
 def test_a_state_is_a_copy_both_ways():
@@ -181,10 +176,9 @@ def test_a_stream_goes_through_in_chunks(monkeypatch):
     assert (np.concatenate([task.x for task in circuit.tasks]) == LIFT(line(10))).all()
     shown = np.concatenate([task.z for task in circuit.tasks])
     assert (shown == labels[:, None] * [[1, 1]]).all()
-    assert all(task.learn and task.record == () for task in circuit.tasks)
-    assert not any(task.snapshots for task in circuit.tasks)
-    assert [done for done, _ in seen] == [1, 4, 5, 8, 9, 10]
-    assert {total for _, total in seen} == {10}
+    for task in circuit.tasks:
+        assert (task.learn, task.record, task.snapshots) == (True, (), False)
+    assert seen == [(done, 10) for done in (1, 4, 5, 8, 9, 10)]
     assert run["presentation"].values.tolist() == list(range(10))
     assert circuit.run(line(3))["presentation"].values.tolist() == [10, 11, 12]
 
@@ -203,13 +197,17 @@ def test_snapshots_are_counted_from_the_first_presentation(monkeypatch):
 def test_how_much_goes_through_at_a_time(monkeypatch):
     """30 steps of 6 h, 2 u, 3 y and 12 V; W, b and w of 6 tiles are 6 (2 + 1 + 3) numbers."""
     circuit = noting(n_readouts=3)
+    assert circuit._chunk_size(("u",), False) == 2048
+    assert base.TRACE_BYTES == 2**26  # the tests of memory in soak count on 64 MiB
     monkeypatch.setattr(base, "TRACE_BYTES", 8 * 30 * 100)
-    assert circuit._chunk_size((), False) == 2048
-    assert circuit._chunk_size(("h",), False) == 100 // 6
-    assert circuit._chunk_size(("h", "u", "y"), False) == 100 // 11
-    assert circuit._chunk_size(("V",), False) == 100 // 12
-    assert circuit._chunk_size((), True) == 3000 // 36
-    assert circuit._chunk_size(("u",), True) == 3000 // (60 + 36)
+    for record, snapshots, size in (
+        ((), False, 2048),
+        (("h", "u", "y"), False, 100 // 11),
+        (("V",), False, 100 // 12),
+        ((), True, 3000 // 36),
+        (("u",), True, 3000 // (60 + 36)),
+    ):
+        assert circuit._chunk_size(record, snapshots) == size
     # Snapshots need room only where they are taken.
     for every, size in ((None, 100), (50, 3000 // 36)):
         circuit.tasks.clear()
@@ -217,9 +215,6 @@ def test_how_much_goes_through_at_a_time(monkeypatch):
         assert len(circuit.tasks[0].x) == size
     monkeypatch.setattr(base, "TRACE_BYTES", 8)
     assert circuit._chunk_size(("V",), False) == 1
-    monkeypatch.undo()
-    assert circuit._chunk_size(("u",), False) == 2048
-    assert base.TRACE_BYTES == 2**26  # the tests of memory in soak count on 64 MiB
 
 
 def arrays(h, u=(0.0,)):
@@ -277,9 +272,7 @@ def test_predictions_move_the_clock_and_nothing_else():
     assert circuit.respond(line(1)).tolist() == [[1, 6, 6, 6, 6, 6]]
     assert (circuit.state.learned, circuit.state.shown) == (3, 6)
     asked = circuit.tasks[1]
-    assert not asked.learn
-    assert not asked.snapshots
-    assert asked.record == ()
+    assert (asked.learn, asked.record, asked.snapshots) == (False, (), False)
     assert asked.z.tolist() == [[0, 0], [0, 0]]
     assert seen == [(1, 2), (2, 2)]
     refused(lambda: noting().predict(line(1)), "no state yet", InputError)
@@ -316,22 +309,19 @@ def test_a_point_recruits_by_hand():
 
 
 def test_connections_that_are_missing_have_no_weights():
-    mask = np.ones((2, 2), dtype=bool)
-    mask[:, 0] = False
-    parameters = small_circuit(n_tiles=2, tile_radius=1.0)
-    model = CircuitModel(connections={"feedforward": mask})
-    circuit = ReferenceCircuit(parameters, LIFT, model=model)
+    def masked(synapses, mask):
+        model = CircuitModel(connections={synapses: mask})
+        parameters = small_circuit(n_tiles=len(mask.T), tile_radius=1.0)
+        return ReferenceCircuit(parameters, LIFT, model=model)
+
+    mask = np.array([[False, True]] * 2)
+    circuit = masked("feedforward", mask)
     state = circuit._idle()
     circuit.recruit(state, LIFT([[7.0]])[0])
     assert state.W[0, 0] == 0 < state.W[0, 1]
-    seeded = circuit.seeded(LIFT([[1.0], [7.0]]))
-    assert not seeded.W[:, 0].any()
-    assert seeded.W[:, 1].all()
+    assert ((circuit.seeded(LIFT([[1.0], [7.0]])).W != 0) == mask).all()
     mask = np.array([[True, False, True], [True, True, False]])
-    parameters = small_circuit(n_tiles=3, tiles="first", tile_radius=1.0)
-    model = CircuitModel(connections={"lateral": mask})
-    state = ReferenceCircuit(parameters, LIFT, model=model).seeded(LIFT(line(3)))
-    assert ((state.V != 0) == mask).all()
+    assert ((masked("lateral", mask).seeded(LIFT(line(3))).V != 0) == mask).all()
 
 
 def test_a_failed_run_keeps_nothing(monkeypatch):
@@ -352,9 +342,8 @@ def test_a_failed_run_keeps_nothing(monkeypatch):
 
 def test_a_run_says_nothing_unless_it_is_asked(capsys):
     circuit = noting()
-    circuit.run(line(2))
-    circuit.predict(line(2))
-    circuit.respond(line(2))
+    for ask in (circuit.run, circuit.predict, circuit.respond):
+        ask(line(2))
     list(circuit.run_stream([line(2)]))
     assert capsys.readouterr() == ("", "")
     circuit.run(line(2), progress=True)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 import numpy as np
 import pytest
 
@@ -29,9 +27,6 @@ def places(*sizes: int) -> np.ndarray:
     return np.array(found)[:, None]
 
 
-# Tiles that cover points
-
-
 def test_a_point_at_the_distance_of_a_tile_recruits():
     """At theta = 0 a tile of radius 5 answers what is less than 5 away: every fifth point."""
     assert cover(LINE, 5.0, 0.0)[:, 0].tolist() == list(range(0, 100, 5))
@@ -55,9 +50,6 @@ def test_the_radius_for_a_number_of_tiles():
     assert radius_for(LINE, 0.0, 1) == pytest.approx(80 * 2 ** (40 / 128), rel=1e-13)
     # Tiles at theta = 3/4 answer half as far.
     assert radius_for(LINE, 0.75, 10) == pytest.approx(10 * 2 ** (109 / 128), rel=1e-13)
-
-
-# The gain of the readout
 
 
 def test_critical_mu_of_tiles_that_overlap():
@@ -92,15 +84,11 @@ def test_critical_mu_of_fewer_tiles_than_places():
     assert critical_mu(points, parameters) == pytest.approx(2, rel=1e-13)
 
 
-# All of it
-
-
-def test_parameters_of_a_line_by_hand(capsys):
+def test_parameters_of_a_line_by_hand():
     """A radius of 5, as above; at theta = 1/2 tiles are 3.5 apart or more, every fourth point: 25,
     and half as many to spare."""
     found = parameters_for(LINE, {"mu": 2.0})
     assert found == CircuitParameters(tile_radius=5.0, n_tiles=38, mu=2.0)
-    assert re.search("100 points: tile_radius=5, n_tiles=38$", capsys.readouterr().err)
     # In three digits: 5.0 times 0.12345.
     small = parameters_for(0.12345 * LINE, {"mu": 2.0})
     assert (small.tile_radius, small.n_tiles) == (0.617, 38)
@@ -118,25 +106,17 @@ def test_parameters_of_a_line_by_hand(capsys):
     assert (some.tile_radius, some.n_tiles) == (50, 42)
 
 
-def test_mu_is_thirty_times_the_critical_one(capsys):
+def test_mu_is_thirty_times_the_critical_one():
     """A share of 31/41 at one place: 30 * 41/31 = 39.68."""
     found = parameters_for(places(31, 10), {"tile_radius": 1.0})
     assert found == CircuitParameters(tile_radius=1.0, n_tiles=3, mu=39.7)
-    said = capsys.readouterr().err
-    assert re.search("41 points: n_tiles=3, mu=39.7 .*30 .*1.32", said)
 
 
-def test_parameters_of_the_gated_rule(capsys):
+def test_parameters_of_the_gated_rule():
     given = {"tile_radius": 1.0, "readout_rule": "gated"}
-    found = parameters_for(places(3, 1), given)
-    assert found == CircuitParameters(**given, n_tiles=3, mu=1.0, readout_rate=0.9)
-    assert re.search("n_tiles=3, readout_rate=0.9, mu=1", capsys.readouterr().err)
-    for own in ({"readout_rate": 0.2}, {"mu": 3.0}, {"readout_rate": 0.2, "mu": 3.0}):
+    for own in ({}, {"readout_rate": 0.2}, {"mu": 3.0}, {"readout_rate": 0.2, "mu": 3.0}):
         expected = {"n_tiles": 3, "mu": 1.0, "readout_rate": 0.9} | given | own
         assert parameters_for(places(3, 1), given | own) == CircuitParameters(**expected)
-
-
-# For the classifier
 
 
 def test_the_radius_on_a_line_by_hand():

@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import json
+import warnings
 
 import numpy as np
 import pytest
 
-from circuits import CircuitParameters, ManifoldCircuit, ReferenceCircuit, SphereLift
-from circuits.engines import compiler
-from circuits.errors import EngineError
-from tests.conftest import ENGINES, moons, small_circuit
+from circuits import (
+    CircuitParameters,
+    ManifoldCircuit,
+    ReferenceCircuit,
+    SphereLift,
+    SpikingCircuit,
+    SpikingParameters,
+)
+from circuits.engines import ENGINES, compiler
+from circuits.errors import EngineError, InputError, UnsettledWarning
+from circuits.making import SOLVERS, make_circuit
+from tests.conftest import moons, small_circuit
 from tests.refusing import refused
 
 LIFT = SphereLift(center=(0.5, 0.25), radius=3.0)
@@ -18,16 +27,37 @@ pytestmark = pytest.mark.filterwarnings("ignore::circuits.errors.UnsettledWarnin
 
 
 def make(solver: str, parameters: CircuitParameters):
-    if solver in ENGINES:
-        return ManifoldCircuit(parameters, LIFT, solver)
-    settling = "dynamics" if solver == "reference" else "exact"
-    return ReferenceCircuit(parameters, LIFT, settling=settling)
+    return make_circuit(solver, parameters, LIFT)
 
 
-SOLVERS = ("numpy", "cpp_standalone", "reference", "exact")
+RUNNING = ("numpy", "cpp_standalone", "reference", "exact")
 
 
-@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("engine", [*ENGINES, *SOLVERS])
+def test_every_engine_and_solver_makes_a_circuit(engine):
+    centers = np.array([[0.0, 0.5], [1.0, 0.0]])
+    circuit = make_circuit(engine, CircuitParameters(n_tiles=2), LIFT, centers)
+    assert circuit.engine == engine or engine == "auto"
+    settling = {"reference": "dynamics", "exact": "exact"}.get(engine)
+    assert getattr(circuit, "settling", None) == settling
+    np.testing.assert_allclose(circuit.state.W, LIFT(centers), atol=1e-12)
+    if engine == "numpy":
+        spiking = SpikingParameters(cells=2)
+        twin = make_circuit(engine, circuit.parameters, LIFT, centers, spiking=spiking, seed=3)
+        assert type(twin) is SpikingCircuit
+        assert (twin.spiking, twin.seed) == (spiking, 3)
+        np.testing.assert_allclose(twin.state.W, LIFT(centers), atol=1e-12)
+        assert make_circuit(engine, circuit.parameters, LIFT, spiking=spiking).seed == 0
+
+
+def test_other_engines_are_refused():
+    parameters, spiking = CircuitParameters(), SpikingParameters()
+    for name, words in (("gpu", "'gpu'.*auto, .*exact"), (None, "None"), (["exact"], "exact")):
+        refused(lambda name=name: make_circuit(name, parameters, LIFT), words, InputError)
+    refused(lambda: make_circuit("exact", parameters, LIFT, spiking=spiking), "exact", InputError)
+
+
+@pytest.mark.parametrize("solver", RUNNING)
 @pytest.mark.parametrize("reset", [True, False])
 def test_predict_learns_nothing(solver, reset):
     parameters = small_circuit(tile_radius=1.0, reset=reset, steps_per_presentation=10)
@@ -60,32 +90,22 @@ def test_predict_is_the_readout_of_the_settled_state():
     assert np.mean(np.sign(y[:, 0]) == classes) > 0.9
 
 
-@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("solver", ["numpy", "exact"])  # others: see test_agreement.py
 def test_every_solver_returns_the_same_data_set(solver):
     points, _, labels = moons(20, after=5)
     options = {"record": ("u", "y"), "snapshot_every": 6}
     run = make(solver, small_circuit(tile_radius=1.0, n_readouts=2)).run(points, labels, **options)
-    shapes = {
-        "h": {"presentation": 20, "tile": 6},
-        "u": {"presentation": 20, "interneuron": 2},
-        "y": {"presentation": 20, "readout": 2},
-        "W": {"tile": 6, "input": 3},
-        "b": {"tile": 6},
-        "w": {"readout": 2, "tile": 6},
-        "V": {"interneuron": 2, "tile": 6},
-        "recruited": {"tile": 6},
-        "u_trace": {"presentation": 20, "step": 30, "interneuron": 2},
-        "y_trace": {"presentation": 20, "step": 30, "readout": 2},
-        "W_snapshots": {"snapshot": 3, "tile": 6, "input": 3},
-        "b_snapshots": {"snapshot": 3, "tile": 6},
-        "w_snapshots": {"snapshot": 3, "readout": 2, "tile": 6},
-        "snapshot_presentation": {"snapshot": 3},
-        "points": {"presentation": 20, "coordinate": 2},
-        "labels": {"presentation": 20, "readout": 2},
-        "change": {"presentation": 20},
-        "covered": {"presentation": 20},
+    assert {name: " ".join(map(str, run[name].dims)) for name in run.data_vars} == {
+        **{"h": "presentation tile", "u": "presentation interneuron", "y": "presentation readout"},
+        **{"W": "tile input", "b": "tile", "w": "readout tile", "V": "interneuron tile"},
+        **{"u_trace": "presentation step interneuron", "y_trace": "presentation step readout"},
+        **{"W_snapshots": "snapshot tile input", "b_snapshots": "snapshot tile"},
+        **{"w_snapshots": "snapshot readout tile", "snapshot_presentation": "snapshot"},
+        **{"points": "presentation coordinate", "labels": "presentation readout"},
+        **{"recruited": "tile", "change": "presentation", "covered": "presentation"},
     }
-    assert {name: dict(run[name].sizes) for name in run.data_vars} == shapes
+    sizes = {"presentation": 20, "step": 30, "tile": 6, "interneuron": 2, "readout": 2}
+    assert run.sizes == sizes | {"input": 3, "coordinate": 2, "snapshot": 3}
     assert run["snapshot_presentation"].values.tolist() == [5, 11, 17]
     assert CircuitParameters(**json.loads(run.attrs["parameters"])).n_readouts == 2
     assert SphereLift(**json.loads(run.attrs["lift"])).radius == 3.0
@@ -95,7 +115,7 @@ def test_every_solver_returns_the_same_data_set(solver):
     assert (run["y_trace"].values[:, -1] == run["y"].values).all()
 
 
-@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("solver", RUNNING)
 def test_progress_reaches_the_end(solver, capsys):
     points, _, labels = moons(20, after=5)
     seen = []
@@ -173,3 +193,21 @@ def test_one_readout_per_label_channel():
         run = make("exact", CircuitParameters(mu=mu[readout])).run(points, labels[:, readout])
         # Sums may come in another order; mu = 1000 multiplies the rounding.
         assert np.abs(run["y"].values[:, 0] - together["y"].values[:, readout]).max() < 1e-9
+
+
+@pytest.mark.parametrize(("moving", "warns"), [(4, False), (5, True)])
+def test_runs_and_predictions_warn_if_a_quarter_still_moves(monkeypatch, moving, warns):
+    """Relative changes of which so many are just above one in a million, the others just below."""
+    points, _, _ = moons(20, after=5)
+    circuit = make("exact", small_circuit(tile_radius=1.0))
+    advance, change = circuit._advance, np.where(np.arange(20) < moving, 1.01e-6, 0.99e-6)
+    monkeypatch.setattr(circuit, "_advance", lambda *given: advance(*given) | {"change": change})
+    for present in (circuit.run, circuit.predict, circuit.respond):
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            found = present(points)
+        assert [warning.category for warning in said] == [UnsettledWarning] * warns
+        if warns:
+            assert "5 of 20" in str(said[0].message)
+        if present == circuit.run:
+            assert found.attrs["unsettled_share"] == moving / 20

@@ -8,65 +8,48 @@ import warnings
 import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
-from sklearn.datasets import load_digits, make_s_curve
+from sklearn.datasets import load_digits
 
 from circuits import CircuitParameters, ManifoldCircuit, ReferenceCircuit, SphereLift, rules
 from circuits.brian import import_brian2
 from circuits.errors import DivergenceError, LostLabelWarning, UnsettledWarning
-from simulations.datasets import spiral_arcs, swiss_roll, unit_square
 from simulations.experiments.experiment import make_circuit
-from tests.conftest import CONSTANT_GAIN, FIRST_TILES, moons, small_circuit
+from tests.conftest import FIRST_TILES, moons, small_circuit
 
 LIFT = SphereLift(center=(0.5, 0.25), radius=3.0)
 
 
-def streams() -> dict[str, tuple[np.ndarray, dict[str, float]]]:
-    """Points of every kind, and what a circuit for them needs."""
-    rng = np.random.default_rng(21)
-    roll, _ = swiss_roll(400, rng)
-    square, _ = unit_square(400, 10, rng)
-    curve, _ = make_s_curve(400, noise=0.02, random_state=21)
-    digits = load_digits().data[rng.permutation(1797)[:400]] / 16
-    return {
-        "moons": (moons(400, seed=21)[0], {"tile_radius": 0.28}),
-        "arcs": (spiral_arcs(400, 0.02, rng)[0], {"tile_radius": 0.3}),
-        "square": (square, {"tile_radius": 0.25}),
-        "roll": (roll, {"tile_radius": 0.15, "recruit_below": 0.75}),
-        "S-curve": (curve, {"tile_radius": 0.4}),
-        "digits": (digits, {"tile_radius": 1.92, "recruit_below": 0.4, "learning_rate": 0.001}),
-    }
-
-
-SETTLING = [("moons", reset, tiles) for reset in (True, False) for tiles in ("recruit", "first")]
-MORE = [
-    ("digits", True, "recruit"),
-    ("digits", False, "first"),
-    ("arcs", False, "first"),
-    ("square", True, "recruit"),
-    ("roll", False, "recruit"),
-    ("S-curve", True, "first"),
-]
+def stream(name: str) -> tuple[np.ndarray, dict[str, float]]:
+    """Points, and what a circuit for them needs."""
+    if name == "moons":
+        return moons(400, seed=21)[0], {"tile_radius": 0.28}
+    digits = load_digits().data[np.random.default_rng(21).permutation(1797)[:400]] / 16
+    return digits, {"tile_radius": 1.92, "recruit_below": 0.4, "learning_rate": 0.001}
 
 
 @pytest.mark.parametrize(
     ("name", "reset", "tiles"),
-    [*SETTLING, *(pytest.param(*case, marks=pytest.mark.slow) for case in MORE)],
+    [
+        ("moons", True, "recruit"),
+        ("moons", False, "first"),
+        pytest.param("digits", True, "first", marks=pytest.mark.slow),
+        pytest.param("digits", False, "recruit", marks=pytest.mark.slow),
+    ],
 )
 def test_every_covered_presentation_settles_under_gain_control(name, reset, tiles):
     """Within 1e-8 of the closed form of its own weights, whatever its drive; and the pass ends
     where a pass of the closed form ends."""
-    points, changes = streams()[name]
+    points, changes = stream(name)
     lift = SphereLift.around(points)
     parameters = CircuitParameters(n_tiles=60, reset=reset, tiles=tiles, **changes)
     rng = np.random.default_rng(5)
     labels = rng.choice([-1, 0, 1], len(points), p=[0.05, 0.9, 0.05])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LostLabelWarning)
-        run = ManifoldCircuit(parameters, lift, "cpp_standalone").run(
-            points, labels, snapshot_every=1
-        )
+        circuit = ManifoldCircuit(parameters, lift, "cpp_standalone")
+        run = circuit.run(points, labels, snapshot_every=1)
         solver = ReferenceCircuit(parameters, lift, settling="exact")
-        exact = solver.run(points, labels, snapshot_every=1)
+        exact = solver.run(points, labels)
     assert (run["recruited"].values == exact["recruited"].values).all()
     x, errors, drives = lift(points), [], []
     recruited = run["recruited"].values
@@ -97,15 +80,12 @@ def test_every_covered_presentation_settles_under_gain_control(name, reset, tile
 def test_drives_of_rounding_size_count_as_nothing():
     """On the rim of the only tile what is left of W x - sqrt(alpha) b is rounding; amplified to
     |h| = 1 it would be a response, and engines would disagree."""
-    parameters = small_circuit(
-        n_tiles=1, tile_radius=0.5, dt="1 ms", tiles="first", learning_rate=0
-    )
+    parameters = small_circuit(n_tiles=1, tile_radius=0.5, dt="1 ms", learning_rate=0)
     lift = SphereLift(center=(0.0, 0.0), radius=2.0)
     angles = np.linspace(0, 2 * np.pi, 40)
     # Around a tile at the origin x.c = sqrt(1 - s^2/R^2), which is alpha at this distance.
-    rim = (
-        2 * math.sqrt(1 - lift.alpha(0.5) ** 2) * np.column_stack([np.cos(angles), np.sin(angles)])
-    )
+    distance = 2 * math.sqrt(1 - lift.alpha(0.5) ** 2)
+    rim = distance * np.column_stack([np.cos(angles), np.sin(angles)])
     for solver in ("numpy", "reference", "exact"):
         circuit = make_circuit(solver, parameters, lift, [[0.0, 0.0]])
         assert (circuit.respond(rim) == 0).all()
@@ -113,41 +93,17 @@ def test_drives_of_rounding_size_count_as_nothing():
         assert (circuit.respond(0.999999 * rim) > 0).all()
 
 
-@pytest.mark.slow
-def test_most_presentations_settle_under_a_constant_gain():
-    points, _, labels = moons(500, seed=11, after=100)
-    run = ManifoldCircuit(
-        CircuitParameters(**CONSTANT_GAIN, **FIRST_TILES), LIFT, "cpp_standalone"
-    ).run(points, labels, snapshot_every=1, record=("V",))
-    alpha, x = LIFT.alpha(0.4), LIFT(points)
-    direction = rules.rest_direction(4)
-    h_error, size_error, outer_error = [], [], []
-    for t in range(1, len(points)):
-        W, b = run["W_snapshots"].values[t - 1], run["b_snapshots"].values[t - 1]
-        a = rules.drive(W, b, x[t], alpha)
-        h, u = run["h"].values[t], run["u"].values[t]
-        V = run["V_trace"].values[t, -1]
-        expected, _, _ = rules.fixed_point(a, direction)
-        size = np.linalg.norm(np.maximum(a, 0))
-        h_error.append(np.abs(h - expected).max())
-        # Relative to the sizes they have: |[a]_+| is of order 1e-3 here.
-        size_error.append(abs(u @ u - size) / max(size, 1e-30))
-        outer_error.append(np.abs(V - np.outer(u, h)).max() / max(np.abs(V).max(), 1e-30))
-    assert np.mean(np.array(h_error) < 1e-6) >= 0.95
-    assert np.mean(np.array(size_error) < 1e-6) >= 0.95
-    assert np.mean(np.array(outer_error) < 1e-6) >= 0.95
+CENTERS = np.array([[0.5, 0.25], [0.55, 0.3], [0.45, 0.2], [0.6, 0.25]])
 
 
 @pytest.mark.parametrize("gain", ["control", "auto"])
 def test_convergence_in_dt_to_the_ode(gain):
     """With time constants fixed, halving dt halves the distance to the differential equation."""
-    centers = np.array([[0.5, 0.25], [0.55, 0.3], [0.45, 0.2], [0.6, 0.25]])
     point = np.array([[0.52, 0.26]])
     duration, k = 0.032, 2
-    fixed = {"n_tiles": 4, "n_interneurons": k, "tile_radius": 0.4, "tau_h": "40 ms"}
-    fixed |= {"tau_u": "50 ms", "tau_V": "8 ms"}
-    fixed |= {"gain": gain}
-    probe = ReferenceCircuit(CircuitParameters(**fixed), LIFT, tile_centers=centers)
+    fixed = {"n_tiles": 4, "n_interneurons": k, "tile_radius": 0.4, "gain": gain}
+    fixed |= {"tau_h": "40 ms", "tau_u": "50 ms", "tau_V": "8 ms"}
+    probe = ReferenceCircuit(CircuitParameters(**fixed), LIFT, tile_centers=CENTERS)
     state, p = probe.state, probe.parameters
     a = rules.drive(state.W, state.b, LIFT(point)[0], probe.alpha)
     begin = rules.start(a, 0.0, 1.0, probe.gain)
@@ -161,22 +117,15 @@ def test_convergence_in_dt_to_the_ode(gain):
             [dh, (V @ h - u) / p.tau_u_, ((np.outer(u, h) - V) / p.tau_V_).ravel()]
         )
 
-    times = duration * np.arange(1, 33) / 32
-    solution = solve_ivp(
-        slope,
-        (0, duration),
-        np.concatenate([value.ravel() for value in rest]),
-        method="DOP853",
-        t_eval=times,
-        rtol=1e-12,
-        atol=1e-14,
-    )
+    options = {"method": "DOP853", "rtol": 1e-12, "atol": 1e-14}
+    options["t_eval"] = duration * np.arange(1, 33) / 32
+    begins = np.concatenate([value.ravel() for value in rest])
+    solution = solve_ivp(slope, (0, duration), begins, **options)
     assert solution.y.min() > 0.01 * solution.y.max(axis=1).min()  # nothing is rectified
-    errors = []
-    steps = [32, 64, 128, 256, 512, 1024]
+    errors, steps = [], [32, 64, 128, 256, 512, 1024]
     for n in steps:
         parameters = CircuitParameters(**fixed, dt=f"{duration / n!r} s", steps_per_presentation=n)
-        circuit = ManifoldCircuit(parameters, LIFT, "cpp_standalone", tile_centers=centers)
+        circuit = ManifoldCircuit(parameters, LIFT, "cpp_standalone", tile_centers=CENTERS)
         with pytest.warns(UnsettledWarning):  # it is stopped on its way
             run = circuit.run(point, record=("h", "u", "V"))
         every = slice(n // 32 - 1, None, n // 32)
@@ -194,33 +143,23 @@ def cubic(gamma: tuple[float, float, float], size: float) -> np.ndarray:
 
 def perturbed(parameters: CircuitParameters, push: float):
     """A circuit a little off its fixed point, |[a]_+|, and the point to show it."""
-    centers = np.array([[0.5, 0.25], [0.55, 0.3], [0.45, 0.2]])
-    circuit = ManifoldCircuit(parameters, LIFT, "cpp_standalone", tile_centers=centers)
+    circuit = ManifoldCircuit(parameters, LIFT, "cpp_standalone", tile_centers=CENTERS)
     state = circuit.state
-    a = rules.drive(state.W, state.b, LIFT(centers[:1])[0], circuit.alpha)
+    a = rules.drive(state.W, state.b, LIFT(CENTERS[:1])[0], circuit.alpha)
     h, u, V = rules.fixed_point(a, rules.rest_direction(parameters.n_interneurons))
     state.h, state.u, state.V = h * (1 + push), u, V
-    size = float(np.linalg.norm(np.maximum(a, 0)))
-    state.last_size = size
+    state.last_size = size = float(np.linalg.norm(np.maximum(a, 0)))
     circuit.state = state
-    return circuit, size, centers[:1]
+    return circuit, size, CENTERS[:1]
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"tau_h": "8 ms", "tau_u": "50 ms", "tau_V": "2 ms"},
-        {"gain": "auto", "tau_h": "8 ms", "tau_u": "50 ms", "tau_V": "2 ms", "tile_radius": 0.4},
-    ],
-    ids=["control", "constant"],
-)
+@pytest.mark.parametrize("changes", [{}, {"gain": "auto", "tile_radius": 0.4}])
 def test_growth_rate_near_the_fixed_point(changes):
     """|h| - 1 obeys the three-term recurrence whose roots are 1 + the roots of the cubic."""
-    parameters = small_circuit(
-        n_tiles=3, reset=False, steps_per_presentation=60, learning_rate=0, **changes
-    )
+    changes |= {"tau_h": "8 ms", "tau_u": "50 ms", "tau_V": "2 ms", "learning_rate": 0}
+    parameters = small_circuit(n_tiles=4, reset=False, steps_per_presentation=60, **changes)
     circuit, size, point = perturbed(parameters, 1e-6)
-    run = circuit.run(point, record=("h",))
+    run = circuit.run(point, record=("h", "u", "V"))  # the program of the test above
     s = np.linalg.norm(run["h_trace"].values[0], axis=1) - 1
     past = np.column_stack([s[2:-1], s[1:-2], s[:-3]])
     recurrence, *_ = np.linalg.lstsq(past, s[3:], rcond=None)
@@ -232,23 +171,7 @@ def test_growth_rate_near_the_fixed_point(changes):
     assert np.abs(expected).max() < 1
 
 
-def test_equal_rates_do_not_settle():
-    _, size, _ = perturbed(small_circuit(n_tiles=3), 0.0)
-    a = np.array([0.6, 0.8]) * size
-    h, u, V = rules.fixed_point(a, rules.rest_direction(2))
-    h = h * 1.001
-
-    def distance_after(gamma_u: float, gamma_V: float) -> float:
-        state = h, u, V
-        for _ in range(20000):
-            state = rules.step(*state, a, (0.02 / size, gamma_u, gamma_V))
-        return float(np.linalg.norm(state[0] - a / size))
-
-    assert distance_after(0.02, 0.02) > 1e-3  # further away than it started
-    assert distance_after(0.01, 0.04) < 1e-12
-
-
-@pytest.mark.parametrize("solver", ["numpy", "cpp_standalone", "reference"])
+@pytest.mark.parametrize("solver", ["cpp_standalone", "reference"])
 def test_a_diverging_run_stops_and_names_the_time_constants(solver):
     parameters = small_circuit(tile_radius=1.0, gain=1e9)
     points, _, labels = moons(60)
@@ -318,14 +241,13 @@ def test_points_that_no_tile_responds_to_are_silent_and_counted(solver):
     assert (again.state.w == taught).all()  # the same computation: what was lost changed nothing
 
 
-@pytest.mark.parametrize("solver", ["cpp_standalone", "reference"])
-def test_what_carries_over_wakes_up_after_a_long_silence(solver):
+def test_what_carries_over_wakes_up_after_a_long_silence():
     """From u = V = 0 inhibition would never start again, and h would grow without bound."""
     points, _, _ = moons(60)
     parameters = CircuitParameters(reset=False, **FIRST_TILES)
     silence = np.tile([[2.0, 2.0]], (60, 1))
     stream = np.concatenate([points, silence, points[:10]])
-    run = make_circuit(solver, parameters, LIFT).run(stream)
+    run = ManifoldCircuit(parameters, LIFT, "cpp_standalone").run(stream)
     size = np.linalg.norm(run["h"].values, axis=1)
     assert (size[60:120] == 0).all()
     assert np.abs(size[120:] - 1).max() < 1e-8  # settled again at once

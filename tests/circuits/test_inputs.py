@@ -6,7 +6,6 @@ import dataclasses
 import math
 import os
 import tracemalloc
-from datetime import datetime
 from decimal import Decimal
 from fractions import Fraction
 from functools import partial
@@ -43,26 +42,21 @@ def test_values_are_shown_in_few_words():
     for _ in range(10**5):
         deep = [deep]
     for value in (
-        *(-(10**9999), HUGE_TEXT, "\udcff\n", None, deep, [[[[[[1]]]]]] * 1000, np.ones(10**6)),
-        *({i: i for i in range(10**5)}, pd.DataFrame(POINTS), math.nan, object(), Broken()),
+        *(-(10**9999), HUGE_TEXT, "\udcff\n", deep, [[[[[[1]]]]]] * 1000, np.ones(10**6)),
+        *({i: i for i in range(10**5)}, pd.DataFrame(POINTS), object(), Broken()),
     ):
         text = shown(value)
         assert 0 < len(text) <= 150
         assert text.isprintable()
         text.encode()
     assert "Broken" in shown(Broken())
-    assert shown(2.5) == "2.5"
-    assert shown("a b") == "'a b'"
-    assert shown([1, 2]) == "[1, 2]"
-    assert shown(10**5000) == "a whole number of about 5001 digits"
+    assert [shown(value) for value in (2.5, "a b", [1, 2])] == ["2.5", "'a b'", "[1, 2]"]
+    assert "5001 digits" in shown(10**5000)
     assert listed(["a", "b c"]) == "a, b c"
     assert listed(range(5), 3) == "0, 1, 2 and 2 more"
     assert len(listed([HUGE_TEXT] * 3)) < 300
-
-
-def test_names_of_files_need_not_be_text():
-    name = os.fsdecode(b"caf\xe9\n.csv")
-    assert shown_path(name) == "caf\\xe9\\n.csv"
+    # Names of files need not be text.
+    assert shown_path(os.fsdecode(b"caf\xe9\n.csv")) == "caf\\xe9\\n.csv"
     assert shown_path("données/α.csv") == "données/α.csv"
     assert len(shown_path("a" * 5000 + ".csv")) < 200
 
@@ -92,18 +86,13 @@ FRAME = pd.DataFrame(EXACT, columns=["x", "y"], index=np.arange(40)[::-1] * 7)
 
 
 def test_points_of_any_form():
-    forms = [
-        EXACT.tolist(),
-        [np.array(row) for row in EXACT],
-        EXACT.astype(np.float32),
-        EXACT.astype(">f8"),
-        EXACT.astype(object),
+    for points in (
+        *(EXACT.tolist(), [np.array(row) for row in EXACT], xr.DataArray(EXACT)),
+        *(EXACT.astype(kind) for kind in (np.float32, ">f8", object)),
         np.ma.array(EXACT, mask=np.zeros(EXACT.shape, bool)),
         FRAME.astype({"x": "Float64"}),
-        xr.DataArray(EXACT),
         [[Fraction(x), Decimal(y)] for x, y in EXACT],
-    ]
-    for points in forms:
+    ):
         found = as_points(points)
         assert found.dtype == np.dtype("=f8")
         assert (found == EXACT).all()
@@ -115,17 +104,6 @@ def test_points_of_any_form():
         assert (as_points(whole.astype(kind)) == whole).all()
 
 
-def test_points_are_copied():
-    points = POINTS.copy()
-    points.flags.writeable = False
-    before = ReferenceCircuit(small_circuit(), LIFT, settling="exact").run(points)
-    writable = points.copy()
-    after = ReferenceCircuit(small_circuit(), LIFT, settling="exact").run(writable)
-    assert (before["h"].values == after["h"].values).all()
-    writable[:] = 0  # what a caller does later does not change a result
-    assert (after["points"].values == points).all()
-
-
 MASKED = np.ma.array(POINTS, mask=np.zeros(POINTS.shape))
 MASKED[7, 1] = np.ma.masked
 
@@ -134,15 +112,11 @@ MASKED[7, 1] = np.ma.masked
     ("points", "words"),
     [
         (MASKED, "masked: 1 values .*point 7"),
-        (list(MASKED), "masked .*point 7"),
         ([[0.0, np.ma.masked], [1.0, 2.0]], "masked .*point 0"),
         (POINTS + 0j, "complex"),
-        (np.array([[1, 2j]], dtype=object), "real numbers"),
         (np.array([["2020-01-01"]], dtype="M8[D]"), "dates"),
         (np.array([[3]], dtype="m8[s]"), "time differences"),
-        ([[datetime(2020, 1, 1)]], "real numbers"),
         (np.array([[b"1"]]), "bytes"),
-        ([["1", "2"]], "text"),
         (HUGE_TEXT, "text"),
         ([[1.0, 2.0], [3.0]], "real numbers"),
         ([[10**400, 1]], "real numbers"),
@@ -153,8 +127,6 @@ MASKED[7, 1] = np.ma.masked
         (np.zeros((5, 0)), r"\(T, d\), got \(5, 0\)"),
         (np.zeros((0, 2)), "no points"),
         ([[0.0, 0.0], [np.inf, 0.0]], r"finite: 1 .*point 1 at \[inf, 0.0\]"),
-        (np.full((3, 784), np.nan), "finite: 3 "),
-        (np.array([["1e4000"]], dtype=np.longdouble), "finite: 1 "),
     ],
 )
 def test_points_that_cannot_be_used(points, words):
@@ -169,10 +141,7 @@ LABELS = np.resize([0, -1, 0, 1], 40)
 
 def test_labels_of_any_form():
     for labels in (
-        LABELS.tolist(),
-        LABELS[:, None],
-        LABELS.astype(object),
-        -0.0 + LABELS,
+        *(LABELS.tolist(), LABELS[:, None], LABELS.astype(object), -0.0 + LABELS),
         np.ma.array(LABELS),
         pd.Series(LABELS, dtype="Int64", index=np.arange(40)[::-1] * 3),
         xr.DataArray(LABELS),
@@ -194,14 +163,8 @@ def test_labels_of_any_form():
         (np.ma.array(LABELS, mask=LABELS == 1), "masked.*point 3"),
         (pd.Series([1, None] * 20, dtype="Int64"), r"0 \(silent\)"),
         (LABELS * 2, "got -2 at point 1"),
-        (LABELS + 1e-9, "got 1e-09 at point 0"),
-        (LABELS + 0j, "complex"),
-        ([None] * 40, "real numbers"),
         (LABELS[:-1], r"\(40,\) or \(40, 1\).*got \(39,\)"),
-        (LABELS[None], r"got \(1, 40\)"),
         (np.zeros((40, 2)), r"got \(40, 2\)"),
-        (1, r"got \(\)"),
-        (HUGE_TEXT, "text"),
     ],
 )
 def test_labels_that_cannot_be_used(labels, words):
@@ -214,10 +177,8 @@ def test_labels_that_cannot_be_used(labels, words):
 def scaled_run(scale: float, settling: str, offset: float = 0.0):
     points = scale * (POINTS + offset)
     lift = SphereLift.around(points)
-    parameters = small_circuit(
-        n_tiles=12, tile_radius=0.6 * scale, steps_per_presentation=60, mu=10.0
-    )
-    circuit = ReferenceCircuit(parameters, lift, settling=settling)
+    sizes = {"n_tiles": 12, "tile_radius": 0.6 * scale, "steps_per_presentation": 60}
+    circuit = ReferenceCircuit(small_circuit(**sizes, mu=10.0), lift, settling=settling)
     run = circuit.run(points, LABELS)
     return run, circuit.predict(points), tile_radius_for(points, 12)
 
@@ -236,7 +197,9 @@ def test_the_unit_of_the_data_does_not_matter(settling):
             assert np.abs(run[name].values - one[name].values).max() <= bound, name
         assert np.abs(scaled - answers).max() <= bound
         assert scaled_radius / scale == pytest.approx(radius, rel=1e-14)
-        assert np.abs(np.linalg.norm(run["W"].values, axis=1)).max() < 1
+    # Far from the origin points are rounded to 1e9 x 1e-16, 1e-7 of the lift's radius.
+    far, _, _ = scaled_run(1.0, settling, 1e9)
+    assert np.abs(one["h"].values - far["h"].values).max() < 1e-4
 
 
 def test_lifts_that_make_no_sense():
@@ -255,16 +218,7 @@ def test_lifts_that_make_no_sense():
     # Tiles far smaller than the lift.
     lift = SphereLift((0, 0), 3e6)
     for radius in (3.0, 3e-294):
-        words = rf"tile_radius={radius:g} .* radius 3e\+06"
-        refused(lambda r=radius: lift.alpha(r), words, ParameterError)
-    refused(lambda: ReferenceCircuit(small_circuit(tile_radius=3.0), lift), "3e.06", ParameterError)
-
-
-@UNSETTLED
-def test_far_from_the_origin_the_lift_is_the_same():
-    # The points are rounded to 1e9 x 1e-16 there, 1e-7 of the lift's radius.
-    near, far = (scaled_run(1.0, "exact", offset)[0] for offset in (0.0, 1e9))
-    assert np.abs(near["h"].values - far["h"].values).max() < 1e-4
+        refused(lambda r=radius: lift.alpha(r), rf"{radius:g} .*3e\+06", ParameterError)
 
 
 @UNSETTLED
@@ -288,18 +242,15 @@ def test_the_smallest_tiles_that_are_allowed_work():
 # The tile radius
 
 
-def naive_radius(points, n_tiles, overlap=5.0):
-    distance = np.linalg.norm(points[:, None] - points[None], axis=2)
-    return np.median(np.quantile(distance, min(overlap / n_tiles, 1.0), axis=1))
-
-
-@table(("n", "d"), [(2, 1), (300, 20), (1001, 1)])
-def test_the_tile_radius_is_that_of_all_distances(n, d):
+def test_the_tile_radius_is_that_of_all_distances():
     """Of all points, or of every second where there are more than a thousand."""
-    points = np.random.default_rng(n).normal(size=(n, d))
-    every = 2 if n > 1000 else 1
-    # The same squares, summed in another order.
-    assert tile_radius_for(points, 7) == pytest.approx(naive_radius(points[::every], 7), rel=1e-12)
+    for n, d, every in ((300, 20, 1), (1001, 1, 2)):
+        points = np.random.default_rng(n).normal(size=(n, d))
+        some = points[::every]
+        distance = np.linalg.norm(some[:, None] - some[None], axis=2)
+        expected = np.median(np.quantile(distance, 5 / 7, axis=1))
+        # The same squares, summed in another order.
+        assert tile_radius_for(points, 7) == pytest.approx(expected, rel=1e-12)
 
 
 def test_the_memory_of_the_tile_radius_is_bounded():
@@ -369,15 +320,6 @@ def test_circuits_refuse_and_stay_as_they_were():
         after = circuit.state
         for part in ("W", "b", "w", "h", "u", "V", "learned", "shown"):
             assert np.array_equal(getattr(after, part), getattr(before, part)), part
-
-
-@UNSETTLED
-def test_one_class_no_labels_and_duplicates():
-    for circuit in circuits():
-        run = circuit.run(np.repeat(POINTS[:10], 3, axis=0), None)
-        assert not run["y"].values.any()
-        run = circuit.run(POINTS, np.ones(40))
-        assert (run["y"].values[run["covered"].values] > 0).all()
 
 
 def test_circuits_that_make_no_sense():

@@ -15,8 +15,6 @@ from circuits import CircuitParameters
 from circuits.errors import ParameterError
 from tests.refusing import refused, table
 
-HUGE_TEXT = "x" * 10**6
-
 
 @table(
     ("values", "words"),
@@ -25,24 +23,20 @@ HUGE_TEXT = "x" * 10**6
         ({"n_interneurons": 0, "n_readouts": -1}, "n_interneurons .* 1, got 0.*n_readouts .*-1"),
         ({"n_tiles": 2.5}, "n_tiles .*integer.*got 2.5"),
         ({"n_tiles": True}, "n_tiles .*got True"),
-        ({"n_tiles": "40"}, "n_tiles .*got '40'"),
         ({"n_tiles": 10**9}, "n_tiles=1000000000 with.*37.3 GiB"),
         ({"n_tiles": 10**5000}, "whole number of about 5001 digits.*more memory"),
         ({"n_readouts": 10**9}, "n_readouts=1000000000.*298 GiB"),
-        ({"n_tiles": 10**5, "n_interneurons": 10**5}, "74.5 GiB"),
-        ({"steps_per_presentation": 0}, "steps_per_presentation .* 1, got 0"),
         ({"steps_per_presentation": 2**31}, "steps_per_presentation .*2147483647"),
         ({"tile_radius": 0}, "tile_radius .* 0, got 0"),
         ({"tile_radius": np.nan}, "tile_radius .*finite.*got nan"),
         ({"tile_radius": 10**400}, "tile_radius .*got a whole number"),
         ({"learning_rate": 1.01}, "learning_rate .* 1, got 1.01"),
         ({"mu": (1.0, 2.0)}, "2 values for n_readouts=1"),
-        ({"mu": ()}, "0 values for n_readouts=1"),
         ({"mu": -1.0}, "mu .* 0, got -1"),
         ({"mu": np.inf}, "mu .*finite.*got inf"),
         ({"mu": {1.0, 2.0}, "n_readouts": 2}, "mu .*one per readout"),
         ({"mu": np.ma.array([1.0], mask=True)}, "mu .*one per readout"),
-        ({"mu": HUGE_TEXT}, "mu .*one number"),
+        ({"mu": "x" * 10**6}, "mu .*one number"),
         ({"readout": "sigmoid"}, "readout .*'clip' or 'tanh', got 'sigmoid'"),
         ({"readout_rate": 1.01}, "readout_rate .*from 0 to 1, got 1.01"),
         ({"readout_rate": "mean"}, "readout_rate .*running_mean.*got 'mean'"),
@@ -52,7 +46,7 @@ HUGE_TEXT = "x" * 10**6
         ({"initial_weight": "some"}, "initial_weight .*'auto'"),
         ({"recruit_below": 1.0}, "recruit_below .* 1, got 1"),
         ({"recruit_below": -0.1}, "recruit_below .* 0, got -0.1"),
-        ({"tiles": "random"}, "tiles .*'recruit' or 'first', got 'random'"),
+        ({"tiles": "random"}, "tiles .*got 'random'"),
         ({"recycle": True, "tiles": "first"}, "recycle.*tiles='first'"),
         ({"reset": "perhaps"}, "reset .*'perhaps'"),
         ({"tau_u": "1 ms"}, "tau_u and tau_V .*got 1 ms"),
@@ -60,13 +54,11 @@ HUGE_TEXT = "x" * 10**6
         ({"dt": "3 ms", "tau_V": "5 ms", "tau_u": "2 ms"}, "dt .*tau_u=2 ms, got 3 ms"),
         ({"tau_h": 8}, "tau_h .*got 8"),
         ({"tau_h": "8 mV"}, "tau_h .*got '8 mV'"),
-        ({"tau_h": "1..2 ms"}, "tau_h .*'1..2 ms'"),
         ({"tau_h": "8" * 5000 + " ms"}, "tau_h .*finite.*got inf"),
         ({"tau_h": datetime(2020, 1, 1)}, "tau_h .*time with a unit"),
         ({"tau_V": "-2 ms"}, "tau_V .*greater than 0"),
         ({"dt": "1e-400 s"}, "dt .*greater than 0"),
         ({"self": 1}, "'self'"),
-        ({"dt_": 1e-3}, "'dt_'"),
         ({"x" * 10**6: 1}, "'xxx"),
         (dict.fromkeys("abcdefgh", 1), "'a'; .*'b'; .*'c'; and 5 more"),
     ],
@@ -128,12 +120,9 @@ def test_toml_is_written_and_read(tmp_path):
     [
         ("n_tiles = 3".encode("utf-16"), "UTF-8"),
         (b"n_tiles = = 3", "TOML"),
-        (b"n_tiles = 3\nn_tiles = 4", "TOML"),
         (b"[n_tiles]\na = 1", "n_tiles .*got {'a': 1}"),
         (b"n_tiles = " + b"1" * 5000, "TOML"),
         (b"mu = " + b"[" * 5000, "nested"),
-        (b"mu = nan", "mu .*got nan"),
-        (b"x" * 10**6, "TOML"),
     ],
 )
 def test_toml_that_cannot_be_read(tmp_path, content, words):

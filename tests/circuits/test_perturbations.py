@@ -8,7 +8,6 @@ import pickle
 
 import numpy as np
 import pytest
-from scipy import stats
 
 from circuits import (
     CircuitModel,
@@ -29,13 +28,7 @@ from circuits.errors import InputError, ParameterError
 from circuits.gaussian import gaussian
 from circuits.keeping import load_circuit
 from circuits.making import make_circuit
-from circuits.perturbations import (
-    NOISY,
-    Timed,
-    kind_of,
-    parse_perturbation,
-    perturbation_from,
-)
+from circuits.perturbations import NOISY, Timed, kind_of, parse_perturbation, perturbation_from
 from circuits.rules import Rule
 from circuits.spiking.parameters import SpikingParameters
 from circuits.state import GONE
@@ -63,12 +56,9 @@ def stream(count: int = 60, seed: int = 1):
     return points, labels
 
 
-# Each case has the variant of the circuit that quick tests run it with.
+# Each case has the variant of the circuit that it is run with.
 CASES = {
-    "half of the tiles and slow plasticity": (
-        "recycled",
-        [Lesion(tiles=0.5, at=20), Freeze(at=20, until=30)],
-    ),
+    "tiles and slow plasticity": ("recycled", [Lesion(tiles=0.5, at=20), Freeze(at=20, until=30)]),
     "tiles in use and idle ones": ("plain", [Lesion(tiles=(1, 11, 5), at=3)]),
     "an interneuron and synapses": (
         "carried over",
@@ -78,30 +68,22 @@ CASES = {
         ],
     ),
     "currents": (
-        "plain",
+        "carried over",
         [
             Current(into="h", amount=0.1, at=10, until=30, cells=(0, 2)),
             Current(into="h", amount=0.1, at=10, steps=np.sin(np.arange(STEPS))),
-        ],
-    ),
-    "another current at every presentation": (
-        "carried over",
-        [
             Current(into="h", amount=np.linspace(0, 0.1, 20), at=10),
-            Current(into="u", amount=0.05, until=30),
+            Current(into="u", amount=0.05, at=10, until=30),
             Current(into="y", amount=0.3, at=10, until=30),
         ],
     ),
     "noise on rates": (
         "plain",
-        [Noise(on="h", size=0.05, seed=3), Noise(on="u", size=0.05, at=5, until=30)],
+        [Noise(on="h", size=0.05, seed=3, at=5), Noise(on="u", size=0.05, at=5, until=30)],
     ),
     "noise on synapses": (
         "recycled",
-        [
-            *(Noise(on=name, size=0.05, seed=5) for name in ("V", "b", "w", "y")),
-            Noise(on="W", size=0.003),
-        ],
+        [*(Noise(on=name, size=0.05, seed=5) for name in "Vbwy"), Noise(on="W", size=0.003)],
     ),
     "fast plasticity": ("carried over", [Freeze(what="V", at=20, until=22)]),
     "delay and gain": ("plain", [Delay(time="2 ms"), UnequalGain(spread=0.3, seed=2)]),
@@ -141,23 +123,15 @@ def assert_agrees(parameters, perturbations, engine, count=60):
     return expected
 
 
-@pytest.mark.parametrize(
-    ("name", "variant"),
-    [
-        pytest.param(name, variant, marks=() if variant == CASES[name][0] else pytest.mark.slow)
-        for name in CASES
-        for variant in VARIANTS
-    ],
-)
-def test_every_step_agrees_with_the_reference(name, variant):
-    parameters, (_, done) = SMALL.replace(**VARIANTS[variant]), CASES[name]
+@pytest.mark.parametrize("name", CASES)
+def test_every_step_agrees_with_the_reference(name):
+    variant, done = CASES[name]
+    parameters = SMALL.replace(**VARIANTS[variant])
     expected = assert_agrees(parameters, done, "numpy", 40)
     plain = ReferenceCircuit(parameters, LIFT).run(*stream(40), record=RECORD)
     # It has an effect, and none before its time.
     starts = min(getattr(one, "at", 0) for one in done)
-    apart = np.abs(plain["h"] - expected["h"]).max("tile").values
-    apart += np.abs(plain["u"] - expected["u"]).max("interneuron").values
-    apart += np.abs(plain["y"] - expected["y"]).max("readout").values
+    apart = sum(np.abs(plain[v].values - expected[v].values).max(axis=1) for v in "huy")
     assert apart[starts:].max() > 1e-3
     assert apart[:starts].max(initial=0) == 0
 
@@ -165,28 +139,10 @@ def test_every_step_agrees_with_the_reference(name, variant):
 GATED = {"readout_rule": "gated", "readout_rate": 0.3, "recycle": True}
 
 
-@pytest.mark.parametrize(
-    ("engine", "changes"),
-    [
-        ("cpp_standalone", {}),
-        pytest.param("cpp_standalone", GATED, marks=pytest.mark.slow),
-        pytest.param("numpy", GATED, marks=pytest.mark.slow),
-    ],
-)
-def test_all_perturbations_together(engine, changes):
-    expected = assert_agrees(SMALL.replace(**changes), EVERYTHING, engine)
+@pytest.mark.parametrize("changes", [{}, pytest.param(GATED, marks=pytest.mark.slow)])
+def test_all_perturbations_together(changes):
+    expected = assert_agrees(SMALL.replace(**changes), EVERYTHING, "cpp_standalone")
     assert np.abs(expected["h"].values).max() < 10
-
-
-@pytest.mark.slow
-def test_noise_on_cython(quick_cython):
-    """The random numbers have an implementation of their own in Cython."""
-    points, labels = stream(10)
-    done = [Noise(on=name, size=0.01, seed=2**31 - 1) for name in "hVWy"]
-    run = ManifoldCircuit(SMALL, LIFT, "cython", perturbations=done).run(points, labels)
-    expected = ReferenceCircuit(SMALL, LIFT, perturbations=done).run(points, labels)
-    found = differences(run, expected, ("h", "u", "y", "V", "W", "b", "w"))
-    assert max(found.values()) <= 1e-10, found
 
 
 def test_a_stream_in_pieces_through_copies_and_files(tmp_path):
@@ -213,18 +169,11 @@ def test_a_stream_in_pieces_through_copies_and_files(tmp_path):
     assert plain.run(points, labels).attrs["perturbations"] == "[]"
     assert "perturbations" not in plain.changes()
     assert "perturbations" in circuit.changes()
-    assert "changed: delay, perturbations" in repr(circuit)
     # Times, amounts and seeds are given to the same program.
-    earlier = [
-        done.replace(
-            at=done.at // 2, **({"size": 0.02, "seed": 7} if kind_of(done) == "noise" else {})
-        )
-        if hasattr(done, "at")
-        else done
-        for done in EVERYTHING
-    ]
-    options["perturbations"] = earlier
-    same = ManifoldCircuit(SMALL, LIFT, **options)
+    earlier = [one.replace(at=one.at // 2) if hasattr(one, "at") else one for one in EVERYTHING]
+    noisy = {"size": 0.02, "seed": 7}
+    earlier = [one.replace(**noisy) if isinstance(one, Noise) else one for one in earlier]
+    same = ManifoldCircuit(SMALL, LIFT, "cpp_standalone", perturbations=earlier)
     assert same.prepare() is False
     expected = ReferenceCircuit(SMALL, LIFT, perturbations=earlier).run(points, labels)
     assert np.abs(same.run(points, labels)["h"] - expected["h"]).max() <= 1e-10
@@ -234,19 +183,14 @@ def test_a_stream_in_pieces_through_copies_and_files(tmp_path):
 
 
 def test_tiles_that_are_gone_stay_gone():
-    points, labels = stream(200)
-    p = SMALL.replace(n_tiles=30, recycle=True)
-    circuit = ReferenceCircuit(p, LIFT, perturbations=[Lesion(tiles=(0, 3, 29), at=50)])
-    run = circuit.run(points, labels)
-    gone = [0, 3, 29]
+    p, gone = SMALL.replace(n_tiles=30, recycle=True), [0, 3, 29]
+    circuit = ReferenceCircuit(p, LIFT, perturbations=[Lesion(tiles=gone, at=50)])
+    run, state = circuit.run(*stream(200)), circuit.state
     assert (run["h"][:50, [0, 3]] > 0).any()
     assert (run["h"][50:, gone] == 0).all()
-    state = circuit.state
     assert (state.recruited[gone] == GONE).all()
-    assert not state.W[gone].any()
-    assert not state.w[:, gone].any()
-    assert not state.b[gone].any()
-    assert not state.in_use[gone].any()
+    for weights in (state.W, state.w.T, state.b, state.in_use):
+        assert not weights[gone].any()
     assert (state.recruited >= 50).sum() > 3  # others are still recruited
 
 
@@ -256,14 +200,14 @@ def test_a_lesion_takes_the_share_it_names():
     whole = np.ones(40, bool)
     drawn = [tuple(Lesion(tiles=0.5, seed=s).chosen("tiles", whole)) for s in range(20)]
     assert len(set(drawn)) == 20
-    hit = Lesion(feedforward=0.25, seed=1).chosen("feedforward", whole)
-    circuit = ReferenceCircuit(SMALL, LIFT, perturbations=[Lesion(feedforward=0.25, seed=1)])
+    lesion = Lesion(feedforward=0.25, seed=1)
+    circuit = ReferenceCircuit(SMALL, LIFT, perturbations=[lesion])
     circuit.run(*stream())
-    whole = np.ones(circuit.state.W.size, bool)
-    cut = Lesion(feedforward=0.25, seed=1).chosen("feedforward", whole)
-    assert not circuit.state.W.ravel()[cut].any()
-    assert np.count_nonzero(circuit.state.W.ravel()[~cut]) > 10
-    assert hit.sum() == 10
+    W = circuit.state.W.ravel()
+    cut = lesion.chosen("feedforward", np.ones(W.size, bool))
+    assert cut.sum() == round(W.size / 4)
+    assert not W[cut].any()
+    assert np.count_nonzero(W[~cut]) > 10
 
 
 def test_current_into_tiles_moves_the_fixed_point():
@@ -297,11 +241,13 @@ def test_current_into_the_readout_is_added_to_its_input():
 
 
 def test_amounts_last_as_long_as_they_are_given():
-    current = Current(into="h", amount=(1.0, 2.0, 3.0), at=4, until=6)
-    assert current.strength(np.arange(9)).tolist() == [0, 0, 0, 0, 1, 2, 0, 0, 0]
-    current = Current(into="h", amount=(1.0, 2.0, 3.0), at=4)
-    assert current.strength(np.arange(9)).tolist() == [0, 0, 0, 0, 1, 2, 3, 0, 0]
-    assert Current(into="h", amount=2, at=7).strength(np.arange(9)).tolist() == [0] * 7 + [2, 2]
+    for amount, until, expected in (
+        ((1.0, 2.0, 3.0), 6, [0, 0, 0, 0, 1, 2, 0, 0, 0]),
+        ((1.0, 2.0, 3.0), None, [0, 0, 0, 0, 1, 2, 3, 0, 0]),
+        (2, None, [0, 0, 0, 0, 2, 2, 2, 2, 2]),
+    ):
+        current = Current(into="h", amount=amount, at=4, until=until)
+        assert current.strength(np.arange(9)).tolist() == expected
 
 
 def test_noise_on_synapses_is_what_is_drawn():
@@ -314,6 +260,13 @@ def test_noise_on_synapses_is_what_is_drawn():
     for t in range(1, 30):
         drawn = 0.01 * gaussian(5, NOISY.index("W"), t, 0, cells) if 10 <= t < 20 else 0 * cells
         assert np.abs(steps[t - 1] - drawn).max() <= 1e-15
+    # Whoever gives noise to several with one seed means independent noise.
+    done = [Noise(on=on, size=1.0) for on in NOISY]
+    perturbed = ReferenceCircuit(SMALL, LIFT, perturbations=done).perturbed
+    sizes = perturbed.strengths(np.arange(9), True)[7]
+    for number, on in enumerate(NOISY):
+        first = np.ravel(perturbed.noise(on, sizes, 7, 2))[:1]
+        assert first == sizes[number] * gaussian(0, number, 7, 2, 0)
 
 
 def test_noise_of_a_step_goes_with_its_root():
@@ -342,13 +295,9 @@ def test_frozen_weights_do_not_change():
         used = recruited[recruited >= 0]
         assert used.min() == times[0]
         assert used.max() in times
-
-
-def test_frozen_inhibition_stays_as_the_last_presentation_left_it():
-    points, labels = stream(24)
-    done = [Freeze(what="V", at=20, until=23)]
-    run = ReferenceCircuit(SMALL, LIFT, perturbations=done).run(points, labels, record=("V",))
-    V = run["V_trace"].values
+    # V stays as the last presentation left it.
+    circuit = ReferenceCircuit(SMALL, LIFT, perturbations=[Freeze(what="V", at=20, until=23)])
+    V = circuit.run(points[:24], labels[:24], record=("V",))["V_trace"].values
     assert (V[20:23] == V[19, -1]).all()
     assert np.abs(V[23, -1] - V[19, -1]).max() > 1e-3
 
@@ -359,11 +308,8 @@ def test_a_delay_is_that_of_the_model():
     given = ReferenceCircuit(SMALL, LIFT, model=model).run(points, labels)
     found = ReferenceCircuit(SMALL, LIFT, perturbations=[Delay(time="2 ms")]).run(points, labels)
     assert (found["h"] == given["h"]).all()
-    refused(
-        lambda: ReferenceCircuit(SMALL, LIFT, model=model, perturbations=[Delay(time="1 ms")]),
-        "the model has a delay of 2 ms",
-        ParameterError,
-    )
+    both = {"model": model, "perturbations": [Delay(time="1 ms")]}
+    refused(lambda: ReferenceCircuit(SMALL, LIFT, **both), "2 ms", ParameterError)
 
 
 def test_unequal_gains_have_mean_one():
@@ -399,11 +345,10 @@ def test_a_prediction_finds_the_circuit_as_the_next_presentation_would():
 
 PIECES = {
     "tiles frozen from the start": ("recruit", [Freeze(what="tiles", until=5)]),
-    "tiles frozen where a piece begins and where a lesion cuts the stream": (
+    "V frozen from the start, tiles where a piece begins and where a lesion cuts the stream": (
         "recruit",
-        [Freeze(what="tiles", at=3, until=20), Lesion(interneurons=(0,), at=6)],
+        [Freeze(what="V", until=4), Freeze(what="tiles", at=3, until=20), Lesion(tiles=(0,), at=6)],
     ),
-    "V frozen from the start": ("recruit", [Freeze(what="V", until=4)]),
     "V frozen from the start and after a point that no tile responds to": (
         "first",
         [Freeze(what="V", until=4), Freeze(what="V", at=21, until=25)],
@@ -433,13 +378,12 @@ def test_pieces_are_perturbed_as_the_whole_is(name):
 def test_a_first_presentation_has_the_v_it_starts_with():
     """Frozen from the start, V is that of rest at the scale of the drive."""
     points, _ = stream(3)
-    for options in ({}, {"tile_centers": np.random.default_rng(3).uniform(-1, 1, (12, 2))}):
-        frozen, free = (
-            ReferenceCircuit(SMALL, LIFT, perturbations=done, **options).run(
-                points[:1], record=("V",)
-            )
+    for centers in (None, np.random.default_rng(3).uniform(-1, 1, (12, 2))):
+        circuits = (
+            ReferenceCircuit(SMALL, LIFT, perturbations=done, tile_centers=centers)
             for done in ([Freeze(what="V")], [])
         )
+        frozen, free = (circuit.run(points[:1], record=("V",)) for circuit in circuits)
         start, left = (run["V_trace"].values[0, 0] for run in (frozen, free))
         # The first step of the free one moves V by a part of itself.
         assert 0.1 < np.linalg.norm(start) / np.linalg.norm(left) < 10
@@ -495,57 +439,17 @@ def test_states_of_lesioned_and_delayed_circuits(tmp_path):
 def test_noise_on_y_leaves_another_readout_its_range():
     model = CircuitModel(readout=Rule("y = mu*net + z", lambda net, z, mu: mu * net + z))
     p, (points, labels) = SMALL.replace(mu=5.0), stream()
-    free, later, noisy = (
-        ReferenceCircuit(p, LIFT, model=model, perturbations=done).run(points, labels)["y"].values
-        for done in ([], [Noise(on="y", size=0.1, at=1000)], [Noise(on="y", size=0.1, at=30)])
+    done = [Noise(on="y", size=0.1, at=30)]
+    free, noisy = (
+        ReferenceCircuit(p, LIFT, model=model, perturbations=some).run(points, labels)["y"].values
+        for some in ([], done)
     )
-    assert np.abs(free).max() > 1.5
-    assert (later == free).all()
     assert (noisy[:30] == free[:30]).all()
     assert np.abs(noisy[30:] - free[30:]).max() > 0.1
     assert np.abs(noisy).max() > 1.5
-    done = [Noise(on="y", size=0.1, at=30)]
     brian = ManifoldCircuit(p, LIFT, "numpy", model=model, perturbations=done)
     # mu multiplies what rounding leaves in w.h.
     assert np.abs(brian.run(points, labels)["y"].values - noisy).max() <= 5e-10
-
-
-# Gaussian numbers
-
-
-def test_gaussian_numbers_are_gaussian_and_independent():
-    counters = np.arange(100)[:, None, None], np.arange(80)[:, None], np.arange(40)
-    drawn = gaussian(0, 0, *counters)
-    # 320,000 numbers; the p-value is what it is, for ever.
-    assert stats.kstest(drawn.ravel(), "norm").pvalue > 0.01
-    for axis in range(3):
-        a, b = np.delete(drawn, 0, axis), np.delete(drawn, -1, axis)
-        # Neighbours' correlation has a standard error of 1/sqrt(320,000) = 0.0018.
-        assert abs(np.corrcoef(a.ravel(), b.ravel())[0, 1]) < 0.006
-    for other in (gaussian(1, 0, *counters), gaussian(0, 1, *counters)):
-        assert abs(np.corrcoef(drawn.ravel(), other.ravel())[0, 1]) < 0.006
-
-
-def test_noise_on_one_variable_is_not_that_on_another():
-    """Whoever gives noise to several with the same seed, or with none, means independent noise."""
-    p = SMALL.replace(n_interneurons=12, n_readouts=12)
-    circuit = ReferenceCircuit(p, LIFT, perturbations=[Noise(on=on, size=1.0) for on in NOISY])
-    times = np.arange(200)
-    strengths = circuit.perturbed.strengths(times, True)
-    drawn = np.array(
-        [
-            # The first twelve of each, at steps 1 and 2 or, as it is of weights and y, at none.
-            [
-                np.ravel(circuit.perturbed.noise(on, row, t, step * (on in "huV")))[:12]
-                for t, row in zip(times, strengths, strict=True)
-                for step in (1, 2)
-            ]
-            for on in NOISY
-        ]
-    )
-    found = np.corrcoef(drawn.reshape(len(NOISY), -1)) - np.eye(len(NOISY))
-    # 2400 numbers each, at least: a standard error of 0.02, and 21 pairs.
-    assert np.abs(found).max() < 0.08
 
 
 def test_gaussian_numbers_follow_splitmix():
@@ -593,56 +497,43 @@ def test_numbers_may_be_those_of_numpy_and_as_large_as_32_bits():
     assert noise.active(np.array([most - 2, most - 1, most])).tolist() == [0, 1, 0]
 
 
-@pytest.mark.parametrize(
-    ("text", "value"),
-    [
-        ("lesion:tiles=.5,at=1000", Lesion(tiles=0.5, at=1000)),
-        ("lesion:tiles=3+5, seed=2", Lesion(tiles=(3, 5), seed=2)),
-        ("lesion:tiles=3", Lesion(tiles=(3,))),
-        ("current:into=h,amount=0.1+0.2,at=5", Current(into="h", amount=(0.1, 0.2), at=5)),
-        ("noise:on=W,size=1e+2", Noise(on="W", size=100)),
-        ("freeze:what=W+b,at=10", Freeze(what=("W", "b"), at=10)),
-        ("freeze", Freeze()),
-        ("delay:time=2ms", Delay(time="2 ms")),
-        ("gain:spread=0.2", UnequalGain(spread=0.2)),
-    ],
-)
-def test_perturbations_as_they_are_typed(text, value):
-    assert parse_perturbation(text) == value
+def test_perturbations_as_they_are_typed():
+    for text, value in {
+        "lesion:tiles=.5,at=1000": Lesion(tiles=0.5, at=1000),
+        "lesion:tiles=3+5, seed=2": Lesion(tiles=(3, 5), seed=2),
+        "lesion:tiles=3": Lesion(tiles=(3,)),
+        "current:into=h,amount=0.1+0.2,at=5": Current(into="h", amount=(0.1, 0.2), at=5),
+        "noise:on=W,size=1e+2": Noise(on="W", size=100),
+        "freeze": Freeze(),
+        "delay:time=2ms": Delay(time="2 ms"),
+        "gain:spread=0.2": UnequalGain(spread=0.2),
+    }.items():
+        assert parse_perturbation(text) == value
 
 
 @pytest.mark.parametrize(
-    ("text", "words"),
+    ("words", "texts"),
     [
-        ("lesin:tiles=0.5", "lesin.*lesion"),
-        ("", "''"),
-        ("lesion", "tiles"),
-        ("lesion:tils=3", "'tils'"),
-        ("lesion:tiles", "lesion:tiles"),
-        ("lesion:tiles=", "lesion:tiles="),
-        ("lesion:tiles=1.5", "tiles.*1.5"),
-        ("lesion:tiles=-1", "tiles"),
-        ("lesion:tiles=0.5,at=-1", "at.*-1"),
-        ("lesion:tiles=0.5,at=true", "at"),
-        ("noise:on=q,size=1", "on"),
-        ("noise:on=h,size=nan", "size"),
-        ("noise:on=h,size=-1", "size"),
-        ("noise:on=h", "size"),
-        ("noise:on=h,size=1,on=u", "on"),
-        (f"noise:on=h,size=1,seed={2**31}", "seed"),
-        (f"noise:on=h,size=1,at={2**31}", "at"),
-        ("current:into=h,amount=inf", "amount"),
-        ("current:into=y,amount=1,steps=1+2", "steps"),
-        ("freeze:at=5,until=5", "until=5.*at=5"),
-        ("freeze:what=W+W", "what"),
-        ("freeze:what=h", "what"),
-        ("delay:time=2", "unit"),
-        ("delay:time=1e400 s", "finite"),
-        ("gain:spread=4", "spread"),
+        ("lesin.*lesion", ["lesin:tiles=0.5"]),
+        ("''", [""]),
+        ("tiles", ["lesion", "lesion:tiles", "lesion:tiles=", "lesion:tiles=-1"]),
+        ("tiles.*1.5", ["lesion:tiles=1.5"]),
+        ("'tils'", ["lesion:tils=3"]),
+        ("at", ["freeze:at=-1", "freeze:at=true", f"freeze:at={2**31}"]),
+        ("on", ["noise:on=q,size=1", "noise:on=h,size=1,on=u"]),
+        ("size", ["noise:on=h,size=nan", "noise:on=h,size=-1"]),
+        ("seed", [f"noise:on=h,size=1,seed={2**31}"]),
+        ("amount", ["current:into=h,amount=inf"]),
+        ("steps", ["current:into=y,amount=1,steps=1+2"]),
+        ("until=5.*at=5", ["freeze:at=5,until=5"]),
+        ("what", ["freeze:what=W+W", "freeze:what=h"]),
+        ("finite", ["delay:time=1e400 s"]),
+        ("spread", ["gain:spread=4", "gain:spread=-1"]),
     ],
 )
-def test_typed_perturbations_that_are_refused(text, words):
-    refused(lambda: parse_perturbation(text), words, ParameterError)
+def test_typed_perturbations_that_are_refused(words, texts):
+    for text in texts:
+        refused(lambda t=text: parse_perturbation(t), words, ParameterError)
 
 
 @pytest.mark.parametrize(
@@ -656,7 +547,7 @@ def test_typed_perturbations_that_are_refused(text, words):
         ([Current(into="h", amount=1, steps=(1, 2))], "2 steps: .*steps_per_presentation=30"),
         ([Delay(time="1 ms"), Delay(time="2 ms")], "Delay"),
         ([UnequalGain(spread=0), UnequalGain(spread=0)], "UnequalGain"),
-        ([Timed(at=3)], "Lesion, Current, Noise, Freeze, Delay, UnequalGain"),  # the base class
+        ([Timed(at=3)], "Lesion"),  # the base class
         ([{"kind": "noise"}], "Lesion"),
         ("lesion:tiles=1", "list"),
         (7, "list"),
@@ -668,14 +559,9 @@ def test_perturbations_that_do_not_fit_a_circuit(done, words):
 
 def test_the_closed_form_refuses_what_it_does_not_know():
     for done in (
-        Noise(on="h", size=0.1),
-        Noise(on="V", size=0.1),
-        Current(into="u", amount=0.1),
+        *(Noise(on="h", size=0.1), Noise(on="V", size=0.1), Current(into="u", amount=0.1)),
         Current(into="h", amount=0.1, steps=(1.0,) * STEPS),
-        Freeze(what="V"),
-        Lesion(lateral=0.1),
-        UnequalGain(spread=0.1),
-        Delay(time="2 ms"),
+        *(Freeze(what="V"), Lesion(lateral=0.1), UnequalGain(spread=0.1), Delay(time="2 ms")),
     ):
         options = {"settling": "exact", "perturbations": [done]}
         refused(lambda o=options: ReferenceCircuit(SMALL, LIFT, **o), error=ParameterError)
@@ -706,24 +592,8 @@ def test_the_closed_form_takes_the_rest():
     assert np.abs(without["h"] - plain["h"]).max() <= 1e-12  # nobody else notices
 
 
-# Brian2 objects
-
-
 def test_users_may_not_set_what_perturbations_set():
     points, labels = stream(10)
     circuit = ManifoldCircuit(SMALL, LIFT, "numpy", perturbations=[Noise(on="h", size=0.1)])
     circuit.network["inputs"].perturbed_0 = 3
     refused(lambda: circuit.run(points, labels), "inputs.perturbed_0 was set", InputError)
-
-
-@pytest.mark.slow
-def test_a_monitor_on_a_perturbed_network():
-    from brian2 import StateMonitor
-
-    points, labels = stream(10)
-    plain = ReferenceCircuit(SMALL, LIFT, perturbations=EVERYTHING).run(points, labels)
-    circuit = ManifoldCircuit(SMALL, LIFT, "cpp_standalone", perturbations=EVERYTHING)
-    circuit.network.add(StateMonitor(circuit.network["inhibitory"], "u", record=True, name="seen"))
-    run = circuit.run(points, labels)
-    assert np.abs(run["h"] - plain["h"]).max() <= 1e-10
-    assert circuit.network["seen"].u.shape[1] == 10 * STEPS

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from circuits import CircuitParameters, ReferenceCircuit, SphereLift, rules
-from circuits.choosing import cover, critical_mu, tiles_needed
+from circuits.choosing import tiles_needed
 from circuits.errors import InputError, ParameterError
 from simulations.datasets import first_of_each_class, two_moons
 from simulations.experiments.experiment import make_circuit
@@ -88,21 +88,6 @@ def test_tiles_that_faded_do_not_stand_in_the_way():
     assert run["covered"].values.all()
 
 
-@pytest.mark.parametrize("solver", ["cpp_standalone", "reference", "exact"])
-def test_streams_shorter_than_there_are_tiles(solver):
-    points, _, labels = moons(90, after=20)
-    parameters = CircuitParameters()
-    whole = make_circuit(solver, parameters, SphereLift((0.5, 0.25), 3.0)).run(points, labels)
-    pieces = make_circuit(solver, parameters, SphereLift((0.5, 0.25), 3.0))
-    runs = [
-        pieces.run(points[part], labels[part]) for part in (slice(1), slice(1, 7), slice(7, 90))
-    ]
-    h = np.concatenate([run["h"].values for run in runs])
-    assert np.abs(h - whole["h"].values).max() <= 1e-10  # rounding, as in test_agreement
-    assert (runs[-1]["recruited"].values == whole["recruited"].values).all()
-    assert (runs[0]["recruited"].values >= 0).sum() == 1
-
-
 def test_idle_tiles_are_silent_and_stay_so():
     points, _, labels = moons(60, after=20)
     circuit = ReferenceCircuit(CircuitParameters(n_tiles=60), SphereLift((0.5, 0.25), 3.0))
@@ -155,45 +140,30 @@ def test_a_gated_readout_by_hand():
 # What the data choose
 
 
-def test_tiles_that_cover_a_line():
-    """A line of length 10 walked along at theta = 0: a tile for each 1 of rho."""
-    points = line(*np.linspace(0, 9.99, 1000))
-    assert tiles_needed(points, 1.0, 0.0) == 10
-    assert tiles_needed(points, 2.0, 0.75) == 10
-    assert len(cover(points, 100.0, 0.5)) == 1
-
-
-def test_critical_mu_by_hand():
-    """Two far clusters, a tile on each: S = diag(share), so that mu_c = 1/largest share."""
-    points = line(*[0.0] * 30, *[5.0] * 10)
-    parameters = CircuitParameters(n_tiles=2, tile_radius=1.0)
-    assert critical_mu(points, parameters) == pytest.approx(4 / 3, rel=1e-12)
-
-
-def test_for_points_says_what_it_chose(capsys):
+def test_for_points_chooses_the_same_in_another_unit(capsys):
     points, _ = two_moons(2000, 0.05, 7)
     parameters = CircuitParameters.for_points(points, learning_rate=0.01)
     said = capsys.readouterr().err
     assert parameters.learning_rate == 0.01
     for name in ("tile_radius", "n_tiles", "mu"):
         assert f"{name}={getattr(parameters, name):g}" in said
-    assert "30 x the critical" in said
     # Within the radius a point has a tenth of all points: half of the moons' length 2 pi, twice.
     assert parameters.tile_radius == pytest.approx(0.1 * 2 * np.pi / 2, rel=0.1)
-    again = CircuitParameters.for_points(1e-6 * points)  # another unit, the same circuit
+    again = CircuitParameters.for_points(1e-6 * points)
     assert again.tile_radius == pytest.approx(1e-6 * parameters.tile_radius, rel=0.01)
     assert again.n_tiles == parameters.n_tiles
 
 
-def test_for_points_leaves_what_is_given(capsys):
+def test_for_points_leaves_what_is_given_and_refuses_what_cannot_be(capsys):
     points, _ = two_moons(500, 0.05, 7)
     given = {"tile_radius": 0.3, "n_tiles": 50, "mu": 7.0}
     assert CircuitParameters.for_points(points, **given) == CircuitParameters(**given)
     assert capsys.readouterr().err == ""
     few = CircuitParameters.for_points(points, n_tiles=5)
     assert tiles_needed(points, few.tile_radius, 0.5) <= 5
-    gated = CircuitParameters.for_points(points, readout_rule="gated")
-    assert (gated.mu, gated.readout_rate) == (1.0, 0.9)
+    refused(lambda: CircuitParameters.for_points(np.ones((20, 2))), "coincide", InputError)
+    other = {"radius": 3}
+    refused(lambda: CircuitParameters.for_points([[0.0], [1.0]], **other), "radius", ParameterError)
 
 
 @pytest.mark.parametrize("dimensions", [1, 784])
@@ -202,12 +172,6 @@ def test_for_points_in_any_dimension(dimensions):
     parameters = CircuitParameters.for_points(points)
     circuit = ReferenceCircuit(parameters, SphereLift.around(points), settling="exact")
     assert circuit.run(points).attrs["uncovered_share"] == 0
-
-
-def test_for_points_refuses():
-    refused(lambda: CircuitParameters.for_points(np.ones((20, 2))), "coincide", InputError)
-    other = {"radius": 3}
-    refused(lambda: CircuitParameters.for_points([[0.0], [1.0]], **other), "radius", ParameterError)
 
 
 def test_what_was_chosen_classifies_two_moons():

@@ -156,21 +156,6 @@ def test_reading_keeps_the_limits_of_the_user_and_ends_with_an_interrupt(tmp_pat
     assert not any(Path(f"/proc/{reader}").exists() for reader in found)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_a_signal_ends_a_command_that_reads_a_file_that_never_ends(tmp_path, number, code):
-    endless(tmp_path / "a.nc")
-    command = [sys.executable, "-m", "simulations", "plot", str(tmp_path / "a.nc")]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
-        found = readers(process)
-        time.sleep(1.5)  # by now it is at work
-        assert process.poll() is None
-        process.send_signal(number)
-        assert "Traceback" not in process.communicate(timeout=60)[1]
-        assert process.returncode == code
-    assert not any(Path(f"/proc/{reader}").exists() for reader in found)
-
-
 def test_places_are_given_to_results_of_one_kind_only(tmp_path, dataset, capsys):
     path = results.save(dataset, tmp_path / "a.nc")
     assert results.is_free(tmp_path / "other.nc", "test")

@@ -89,14 +89,10 @@ def test_a_stream_that_carries_over_under_a_constant_gain(learn):
     assert (found["excitatory"]["h"] == state.h).all()
     assert (found["inhibitory"]["u"] == state.u).all()  # all above the spark
     assert (found["lateral"]["V"] == state.V.ravel()).all()
-    control = found["gain_control"]
-    assert [control[name] for name in ("gain", "scale", "ratio", "covered", "last")] == [
-        *(6.0, 1.0, 1.0, 1.0, 0.25)
-    ]
-    assert control["controlled"] == 0
-    assert control["constant_gain"] == 6.0
-    assert control["recruiting"] == 0  # of tiles that start on the first points
-    assert control["smallest"] == 0.0
+    expected = {"gain": 6.0, "scale": 1.0, "ratio": 1.0, "covered": 1.0, "last": 0.25}
+    # Tiles that start on the first points recruit none.
+    expected |= {"controlled": 0, "constant_gain": 6.0, "recruiting": 0, "smallest": 0.0}
+    assert {name: found["gain_control"][name] for name in expected} == expected
     assert found["classifier"]["running"] == 0
     assert found["classifier"]["constant_rate"] == (0.3 if learn else 0.0)
 
@@ -182,18 +178,18 @@ def test_what_an_engine_gives_back(learn):
     state = state_of(circuit)
     task = task_of(learn, record=("V", "y"), snapshots=True)
     found = streams.collect(circuit, state, task, FINAL, RECORDED)
-    assert state.h.tolist() == [1, 2, 3]
-    assert state.u.tolist() == [7, 8]
-    assert state.b.tolist() == [4, 5, 6]
-    assert state.V.tolist() == [[0, 1, 2], [3, 4, 5]]
-    assert state.W.tolist() == [[10, 11], [12, 13], [14, 15]]
-    assert state.w.tolist() == [[0.1, 0.2, 0.3]]
-    assert state.recruited.tolist() == [0, 4, 8]
+    for name, value in {
+        **{"h": [1, 2, 3], "u": [7, 8], "b": [4, 5, 6], "V": [[0, 1, 2], [3, 4, 5]]},
+        **{"W": [[10, 11], [12, 13], [14, 15]], "w": [[0.1, 0.2, 0.3]], "recruited": [0, 4, 8]},
+    }.items():
+        assert getattr(state, name).tolist() == value, name
     assert state.recruited.dtype == np.int64
     assert state.last_size == 0.75
-    assert {name: value.tolist() for name, value in state.extra.items()} == {
-        "excitatory.noise": [9.0]
-    }
+    assert list(state.extra) == ["excitatory.noise"]
+    assert state.extra["excitatory.noise"].tolist() == [9.0]
+    for name in ("h", "u", "b", "W", "w"):  # nothing is shared
+        assert not np.shares_memory(getattr(state, name), FINAL[f"{streams.FINAL[name]}.{name}"])
+    assert not np.shares_memory(state.extra["excitatory.noise"], FINAL["excitatory.noise"])
     assert (state.shown, state.learned) == (11, 9 if learn else 7)
     assert found.keys() == {"h", "u", "y", "change", "V_trace", "y_trace"} | {
         f"{name}_snapshots" for name in "Wbw"
@@ -207,17 +203,6 @@ def test_what_an_engine_gives_back(learn):
     assert (found["W_snapshots"] == np.arange(12.0).reshape(2, 3, 2)).all()
     assert (found["b_snapshots"] == np.arange(6.0).reshape(2, 3)).all()
     assert (found["w_snapshots"] == np.arange(6.0).reshape(2, 1, 3) + 1).all()
-
-
-def test_nothing_is_returned_that_was_not_asked_for_and_nothing_shared():
-    circuit = circuit_of(CircuitModel(connections={"lateral": MASKS["lateral"]}))
-    state, final = state_of(circuit), FINAL | {"lateral.V": np.arange(4.0) + 1}
-    found = streams.collect(circuit, state, task_of(True), final, RECORDED)
-    assert found.keys() == {"h", "u", "y", "change"}
-    assert state.V.tolist() == [[1, 0, 2], [0, 3, 4]]
-    for name in ("h", "u", "b", "W", "w"):
-        assert not np.shares_memory(getattr(state, name), final[f"{streams.FINAL[name]}.{name}"])
-    assert not np.shares_memory(state.extra["excitatory.noise"], final["excitatory.noise"])
 
 
 def test_masked_weights_are_unpacked_wherever_they_come_back():
@@ -235,6 +220,7 @@ def test_masked_weights_are_unpacked_wherever_they_come_back():
         "w_snapshots": {"w": np.array([[1.0, 2.0], [3.0, 4.0]])},
     }
     found = streams.collect(circuit, state, task, final, recorded)
+    assert "y_trace" not in found  # which was not asked for
     assert state.V.tolist() == [[1, 0, 2], [0, 3, 4]]
     assert state.W.tolist() == [[5, 6], [0, 7], [8, 0]]
     assert state.w.tolist() == [[0, 9, 10]]

@@ -30,17 +30,12 @@ def tiles(rng: np.random.Generator, n_points: int, n_tiles: int) -> np.ndarray:
     return h
 
 
-# Online logistic regression
-
-
 def test_logistic_equals_a_loop_over_elements():
     """A stream in two pieces: the second call goes on where the first one stopped."""
     rng = np.random.default_rng(1)
     h = tiles(rng, 60, 5)
     rates = [0.0, 0.3, 2.0, 40.0]
     labels = rng.choice([-1, 0, 0, 1], size=(60, 4))
-    labels[:10] = 0
-    labels[-5:] = 0
     model = OnlineLogistic(5, rates)
     scores = np.concatenate([model.run(h[:23], labels[:23]), model.run(h[23:], labels[23:])])
     for column, rate in enumerate(rates):
@@ -61,45 +56,22 @@ def test_logistic_equals_a_loop_over_elements():
         assert model.bias[column] == pytest.approx(bias, abs=1e-12)
 
 
-def test_logistic_by_hand():
-    # sigma(0) = 1/2: the first label moves w and bias by half the rate, and the point's score,
-    # made before, is 0. Shown again, the point scores w + bias = the rate.
-    model = OnlineLogistic(2, [1.0, 4.0])
-    scores = model.run([[1, 0], [1, 0], [0, 1]], [1, 0, 0])
-    np.testing.assert_array_equal(scores, [[0, 0], [1, 4], [0.5, 2]])
-    np.testing.assert_array_equal(model.w, [[0.5, 0], [2, 0]])
-    np.testing.assert_array_equal(model.decision([[1, 1]]), [[1, 4]])
-
-
 def test_logistic_of_one_tile_and_without_labels():
     """A decision takes as many columns as there are tiles, not rates."""
     model = OnlineLogistic(1, [1.0, 2.0])
     assert not model.run([[1.0], [0.5]], None).any()
-    assert not model.w.any()
-    assert not model.bias.any()
     model.run([[1.0]], [1])
     np.testing.assert_array_equal(model.decision([[2.0], [0.0]]), [[1.5, 3.0], [0.5, 1.0]])
 
 
-# Laplacian
-
-
 def test_laplacian_penalises_differences_between_overlapping_tiles():
     rng = np.random.default_rng(5)
-    h = tiles(rng, 40, 6)
-    L = graph_laplacian(h)
-    S = np.zeros((6, 6))
-    for row in h:
-        S += np.outer(row, row) / 40
-    for _ in range(5):
-        w = rng.standard_normal(6)
-        total = sum((w[i] - w[j]) ** 2 * S[i, j] for i in range(6) for j in range(6))
-        # Rounding of some 36 terms of order one.
-        assert 2 * w @ L @ w == pytest.approx(total, rel=1e-13)
+    h, w = tiles(rng, 40, 6), rng.standard_normal(6)
+    S = sum(np.outer(row, row) for row in h) / 40
+    total = sum((w[i] - w[j]) ** 2 * S[i, j] for i in range(6) for j in range(6))
+    # Rounding of some 36 terms of order one.
+    assert 2 * w @ graph_laplacian(h) @ w == pytest.approx(total, rel=1e-13)
     assert total > 0.1
-
-
-# Laplacian support vector machine
 
 
 def objective(w, b, h, z, lam, mu):
@@ -143,28 +115,7 @@ def test_machine_agrees_with_a_general_convex_solver(lam, mu, separable):
     # objective judges b too, of which there may be many: w is unique.
     assert ours == pytest.approx(objective(w, b, h, z, lam, mu), abs=1e-5)
     np.testing.assert_allclose(machine.w, w, atol=1e-5)
-
-
-@pytest.mark.parametrize(("lam", "mu"), [(0.1, 0.6), (3.0, 0.0), (0.2, 9.0)])
-def test_machine_by_hand(lam, mu):
-    # Two tiles, one label on each, one silent point on both: 6 L = ((1, -1), (-1, 1)). By
-    # symmetry w = (c, -c) and b = 0, where the objective is 2 [1 - c]_+ + 2 lam c^2 + 2/3 mu c^2.
-    # Without the silent point the tiles would not overlap and mu not count.
-    h = [[1, 0], [0, 1], [math.sqrt(0.5), math.sqrt(0.5)]]
-    c = min(1, 1 / (2 * lam + 2 * mu / 3))
-    machine = LaplacianSVM(lam, mu).fit(h, [1, -1, 0])
-    # The solver stops at violations of 1e-6.
-    np.testing.assert_allclose(machine.w, [c, -c], atol=3e-6)
-    assert machine.b == pytest.approx(0, abs=3e-6)
-    np.testing.assert_allclose(machine.decision(h), [c, -c, 0], atol=6e-6)
-
-
-def test_intercept_is_not_penalised():
-    # One tile for all points, on with label -1 and half on with +1: the margin is met by
-    # w = -4, b = 3. A penalised intercept would be smaller than that.
-    machine = LaplacianSVM(1e-3, 0.0).fit([[1.0], [0.5]], [-1, 1])
-    # The solver stops at violations of 1e-6; the difference of 0.5 between the points doubles it.
-    np.testing.assert_allclose([machine.w[0], machine.b], [-4, 3], atol=1e-5)
+    np.testing.assert_allclose(machine.decision(h), h @ machine.w + machine.b, atol=1e-12)
 
 
 def test_fewer_than_two_classes_give_a_constant_prediction():
@@ -178,10 +129,6 @@ def test_fewer_than_two_classes_give_a_constant_prediction():
 
 def fitted(h, labels, laplacian=None):
     return LaplacianSVM(1.0, 1.0).fit(h, labels, laplacian)
-
-
-def run(h, n_tiles=2):
-    return OnlineLogistic(n_tiles, 1.0).run(h, None)
 
 
 @pytest.mark.parametrize(
@@ -202,10 +149,8 @@ def run(h, n_tiles=2):
         ),
         (lambda: OnlineLogistic(0, 1.0), "n_tiles must be"),
         (lambda: OnlineLogistic(2, 1.0).decision([[1.0]]), r"shape \(T, 2\), got \(1, 1\)"),
-        (lambda: run([1.0, 2.0]), r"shape \(T, 2\), got \(2,\)"),
-        (lambda: run(np.zeros((0, 2))), r"\(T, 2\), got \(0, 2\)"),
-        (lambda: run([[1.0]]), r"shape \(T, 2\), got \(1, 1\)"),
-        (lambda: run([[math.nan]], 1), "must be finite"),
+        (lambda: OnlineLogistic(2, 1.0).run(np.zeros((0, 2)), None), r"\(T, 2\), got \(0, 2\)"),
+        (lambda: OnlineLogistic(1, 1.0).run([[math.nan]], None), "must be finite"),
         (lambda: graph_laplacian([1.0]), r"shape \(T, m\), got \(1,\)"),
         (lambda: label_spreading(np.eye(2), [1, -1], alpha=2.0), "'alpha' parameter"),
         (lambda: label_spreading(np.eye(2), np.eye(2)), r"shape \(2,\) or \(2, 1\)"),
@@ -218,9 +163,6 @@ def run(h, n_tiles=2):
 def test_mistakes_are_named(make, message):
     with pytest.raises(ValueError, match=message):
         make()
-
-
-# Label spreading and propagation
 
 
 METHODS = pytest.mark.parametrize("method", [label_spreading, label_propagation])
@@ -273,19 +215,6 @@ def test_spreading_has_its_closed_form(clusters):
 
 
 @METHODS
-def test_neighbours_carry_labels_along_a_curve(method):
-    # Two concentric circles: the nearest label in the plane is often the wrong one.
-    angle = np.arange(60) * 2 * math.pi / 60
-    circle = np.column_stack([np.cos(angle), np.sin(angle)])
-    points = np.concatenate([circle, 1.5 * circle])
-    classes = np.repeat([-1, 1], 60)
-    labels = np.zeros(120)
-    labels[0], labels[90] = -1, 1
-    result = method(points, labels, kernel="knn", n_neighbors=3, tol=0, max_iter=100)
-    np.testing.assert_array_equal(np.sign(result.scores), classes)
-
-
-@METHODS
 def test_an_unfinished_iteration_is_reported_and_unreached_points_are_zero(method):
     # Warnings are errors here: scikit-learn's must not get through.
     points = np.arange(10.0)[:, None]
@@ -326,8 +255,7 @@ def test_spreading_from_fewer_than_two_classes(method, clusters):
     points, labels = clusters
     silent = method(points, np.zeros(30))
     assert not silent.scores.any()
-    assert silent.converged
-    assert silent.n_iterations == 0
+    assert (silent.converged, silent.n_iterations) == (True, 0)
     for label in (-1, 1):
         only = np.where(labels == label, labels, 0)
         np.testing.assert_array_equal(method(points, only, gamma=0.8).scores, [label] * 30)
@@ -358,23 +286,6 @@ def test_a_machine_that_cannot_reach_its_tolerance_takes_a_wider_one(monkeypatch
     with pytest.raises(ValueError, match="did not converge"):
         LaplacianSVM(0.1, 1.0).fit(np.eye(2), [1, -1])
     assert asked == [1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1]
-
-
-def test_a_chain_of_neighbours_by_hand():
-    """On a line: labels at 0 and 10, then points in between; windows of three and of one."""
-    points = np.array([5.0, 0.0, 10.0, 4.0, 6.0, 4.5, 9.0])[:, None]
-    labels = np.array([0, -1, 1, 0, 0, 0, 0])
-    # 5 has no neighbour; -1 and +1 are answered before their labels are known. Of the points with
-    # an answer 4 is nearest to 0, 6 to 4, and 4.5 to 4; 10 has left the window when 9 comes.
-    assert nearest_chain(points, labels, 3).tolist() == [0, 0, -1, -1, -1, -1, -1]
-    # With four before it, 9 is nearest to 10.
-    assert nearest_chain(points, labels, 4).tolist() == [0, 0, -1, -1, -1, -1, 1]
-    assert nearest_chain(points, labels, 1).tolist() == [0, 0, -1, 1, 1, 1, 1]
-    # A label is the answer of its point, whatever the chain says.
-    assert nearest_chain(np.zeros((4, 2)), [1, -1, 0, 0], 1).tolist() == [0, 1, -1, -1]
-    # Without labels nobody answers.
-    assert not nearest_chain(points, np.zeros(7), 5).any()
-    assert not window_propagation(points, np.zeros(7), 5, 5).any()
 
 
 @pytest.mark.parametrize(("window", "share"), [(1, 0.3), (3, 0.05), (20, 0.05), (500, 0.3)])
@@ -414,5 +325,6 @@ def test_labels_spread_over_a_window_that_slides():
     # One at a time: each takes the sign of the labelled one of its own row, which is nearer.
     near = window_propagation(points[:6], labels[:6], 6, 1)
     assert near.tolist() == [0, -1, *row[2:6]]
-    # Of too few points before them nothing is known any more.
+    # Of too few points before them nothing is known any more, and nothing without labels.
     assert not window_propagation(points, labels, 1, 4)[4:].any()
+    assert not window_propagation(points, np.zeros(40), 5, 5).any()

@@ -13,23 +13,18 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from circuits import SpikingParameters
+from circuits import ReferenceCircuit, SpikingParameters
 from simulations import bench
 from simulations.cli import main
 
+
+def timed(fused, compiled, reference, pace):
+    cost = {"fused": fused, "cpp_standalone": compiled, "reference": reference}
+    return {"us_per_step": cost, "cold_build_s": 2.0, "presentations_per_second": pace}
+
+
 RESULTS = {
-    "sizes": {
-        "40 x 4": {
-            "us_per_step": {"fused": 0.05, "cpp_standalone": 0.06, "reference": 11.0},
-            "cold_build_s": 2.0,
-            "presentations_per_second": 100_000.0,
-        },
-        "200 x 8": {
-            "us_per_step": {"fused": 0.4, "cpp_standalone": 0.5, "reference": 15.0},
-            "cold_build_s": 2.0,
-            "presentations_per_second": 12_500.0,
-        },
-    },
+    "sizes": {"40 x 4": timed(0.05, 0.06, 11, 100_000), "200 x 8": timed(0.4, 0.5, 15, 12_500)},
     "steps_per_presentation": 200,
     "default_steps": 80,
     "readouts": {"ratio": 1.0},
@@ -48,8 +43,6 @@ def test_paces_and_two_moons_with_and_without_the_peer():
     assert "80 steps each: 40 x 4: 100,000, 200 x 8: 12,500" in alone
     [line] = [line for line in alone.splitlines() if "ANNarchy" in line]
     assert "manifold-circuit[peers]" in line
-    assert "CPU" not in alone
-    assert "sweep" not in alone
     # 2000 presentations of 200 steps of 1.5 us are 0.6 s; ours took 2000/100000 = 0.02 s.
     table = bench.table(with_peer(1.5))
     assert "cpp_standalone (80 steps) 0.020 s, ANNarchy (200 steps) 0.600 s: 30.0 times" in table
@@ -62,36 +55,31 @@ def test_a_size_the_peer_was_not_timed_at_is_drawn_without_it():
 
     (ax,) = figure(with_peer(1.5)).axes
     peer = next(bars for bars in ax.containers if bars.get_label() == "ANNarchy")
-    heights = [bar.get_height() for bar in peer]
-    assert heights[0] == 1.5
-    assert np.isnan(heights[1:]).all()
-    assert len(heights) == len(RESULTS["sizes"]) > 1
+    np.testing.assert_array_equal([bar.get_height() for bar in peer], [1.5, np.nan])
 
 
 def test_the_pace_is_taken_at_the_default_steps(monkeypatch):
-    lengths = []
+    """The reference stands for the compiled program."""
+    taken, original = [], bench.seconds
     monkeypatch.setattr(bench, "MOONS", 3)
-    original = bench.seconds
 
     def spy(circuit, advance, n_points):
-        lengths.append((circuit.parameters.steps_per_presentation, n_points))
-        return original(circuit, advance, n_points)
+        taken.append((circuit.engine, circuit.parameters.steps_per_presentation, n_points))
+        reference = ReferenceCircuit(circuit.parameters, circuit.lift)
+        reference.state = circuit.state
+        return original(reference, reference._advance, n_points)
 
     monkeypatch.setattr(bench, "seconds", spy)
     assert bench.pace(6, 2)() > 0
-    assert lengths == [(bench.default_steps(), 20), (bench.default_steps(), 3)]
+    assert taken == [("cpp_standalone", bench.default_steps(), count) for count in (20, 3)]
 
 
 def test_spiking_twins_stand_beside_the_circuit_with_their_targets():
-    found = {
-        "size": "40 x 4",
-        "cpu_ms": {"rates": 0.01, "if, N = 1": 0.2, "escape, N = 1": 0.305},
-        "steps": {"rates": 80, "if, N = 1": 500, "escape, N = 1": 500},
-    }
+    cost, steps = {"rates": 0.01, "if, N = 1": 0.2}, {"rates": 80, "if, N = 1": 500}
+    found = {"size": "40 x 4", "cpu_ms": cost, "steps": steps}
     lines = bench.table(RESULTS | {"spiking": found}).splitlines()
     assert "   40 x 4 rates               0.010       1.0 80 steps" in lines
     assert "   40 x 4 if, N = 1           0.200      20.0 500 steps, target 1.5 ms" in lines
-    assert "   40 x 4 escape, N = 1       0.305      30.5 500 steps" in lines
     assert set(bench.TARGETS) < set(bench.SPIKING)
 
 
@@ -138,10 +126,10 @@ def test_a_sweep_is_timed_from_its_command_to_its_file(monkeypatch):
     monkeypatch.setattr(bench, "subprocess", SimpleNamespace(run=run))
     found = bench.sweep_cost()
     assert found == {"runs": 4, "processes": 1, "seconds": found["seconds"], "cpu_seconds": 0.5}
-    assert 0 < found["seconds"] < 600
+    assert found["seconds"] > 0
     line = bench.table(RESULTS | {"sweep": found | {"seconds": 7.2, "cpu_seconds": 13}})
-    assert "4 runs of two moons in one sweep, cpp_standalone, 1 processes, empty cache: 7 s" in line
-    assert "target 180 s; CPU time 13 s" in line
+    for words in ("4 runs of two moons", "1 processes", ": 7 s, target 180 s", "CPU time 13 s"):
+        assert words in line
 
 
 def test_a_thousand_runs_are_what_is_timed():

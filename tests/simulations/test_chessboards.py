@@ -23,7 +23,6 @@ from simulations.baselines import (
 )
 from simulations.datasets import ROLL_LIFT, chessboard, swiss_roll
 from simulations.experiments import chessboard_offline, get_experiment, roll
-from simulations.experiments.chessboard_supervision import _errors
 from simulations.experiments.roll import PARAMETERS
 from tests.refusing import refused
 from tests.simulations.printed import assert_printed
@@ -62,9 +61,6 @@ def test_logistic_without_intercept_equals_a_loop():
         assert scores[t] == pytest.approx(w @ h[t], abs=ROUNDING)
         w = w + 2.0 * labels[t] / (1 + np.exp(labels[t] * (w @ h[t]))) * h[t]
     assert model.bias.tolist() == [0.0]
-    with_one = OnlineLogistic(5, 2.0)
-    assert np.abs(with_one.run(h, labels)[:, 0] - scores).max() > 0.1
-    assert with_one.bias[0] != 0
 
 
 def test_the_hebbian_mean_is_the_mean_of_labelled_outputs_so_far():
@@ -81,24 +77,8 @@ def test_the_hebbian_mean_is_the_mean_of_labelled_outputs_so_far():
     np.testing.assert_array_equal(hebbian_mean(h, labels[:, 0]), hebbian_mean(h, labels[:, :1]))
 
 
-def test_the_hebbian_mean_is_the_circuit_at_mu_zero():
-    rng = np.random.default_rng(3)
-    points, _ = swiss_roll(250, rng)
-    labels = rng.choice([-1, 0, 0, 1], 250)
-    circuit, run = solver(points, labels, (0.0,))
-    h = run["h"].to_numpy()
-    np.testing.assert_array_equal(run["y"].to_numpy()[:, 0], labels)
-    mean = sum(z * row for z, row in zip(labels, h, strict=True)) / 250
-    # Rounding of the running mean, over 250 updates.
-    np.testing.assert_allclose(circuit.state.w[0], mean, atol=ROUNDING)
-    with_next = np.concatenate([h, h[:1]])
-    score = hebbian_mean(with_next, np.append(labels, 0))[-1, 0]
-    assert score == pytest.approx(circuit.state.w[0] @ h[0], abs=ROUNDING)
-
-
-@pytest.mark.parametrize(("lam", "mu"), [(0.1, 1.0), (0.01, 0.0)])
-def test_a_machine_without_intercept_equals_a_general_solver(lam, mu):
-    rng = np.random.default_rng(4)
+def test_a_machine_without_intercept_equals_a_general_solver():
+    rng, lam, mu = np.random.default_rng(4), 0.1, 1.0
     h, z = outputs(rng, 30, 4), rng.choice([-1, 0, 1], 30)
     machine = LaplacianSVM(lam, mu, intercept=False).fit(h, z)
     assert machine.b == 0
@@ -117,8 +97,6 @@ def test_a_machine_without_intercept_equals_a_general_solver(lam, mu):
     assert found.success, found.message
     # The machine's own tolerance is 1e-6 in its gradient; the other one's 1e-13 in the objective.
     np.testing.assert_allclose(machine.w, found.x[:4], atol=2e-5 * np.abs(found.x[:4]).max())
-
-    np.testing.assert_allclose(machine.decision(h), h @ machine.w, atol=ROUNDING)
 
 
 def test_labels_of_one_class_do_not_make_a_machine_without_intercept_constant():
@@ -160,25 +138,13 @@ def test_responses_are_those_of_the_circuit():
     assert np.abs(settling - found[:5]).max() > 1e-6
 
 
-def test_mu_is_tried_around_its_critical_value():
-    points, _ = swiss_roll(2000, np.random.default_rng(8))
-    _, run = solver(points, None)
-    h = run["h"].to_numpy()
-    critical = 1 / np.linalg.eigvalsh(h.T @ h / len(h))[-1]
-    assert 0.1 < roll.MU_GRID[0] / critical < 0.25
-    assert 20 < roll.MU_GRID[-1] / critical < 40
-    assert 0.5 < min(roll.MU_GRID, key=lambda mu: abs(mu - critical)) / critical < 2
-
-
 # Supervision
 
 
 def signs_wrong(scores, wanted):
     """Share of wrong signs, one by one; silence is half."""
-    wrong = [
-        0.5 if s == 0 else float((s > 0) != (c > 0)) for s, c in zip(scores, wanted, strict=True)
-    ]
-    return sum(wrong) / len(wrong)
+    pairs = zip(scores, wanted, strict=True)
+    return np.mean([0.5 if s == 0 else float((s > 0) != (c > 0)) for s, c in pairs])
 
 
 @pytest.fixture(scope="module")
@@ -199,7 +165,6 @@ def test_errors_of_online_methods_are_those_of_runs_of_their_own(supervision, bo
     np.testing.assert_array_equal(result["unrolled"], unrolled)
     np.testing.assert_array_equal(result["classes"], classes)
     own = labelled[count]
-    assert len(own) == TINY[SUPERVISION]["label_counts"][count]
     z = np.zeros(len(points), dtype=int)
     z[own] = classes[board][own]
     silent = np.setdiff1d(np.arange(len(points)), own)
@@ -297,14 +262,14 @@ def test_claims_on_supervision_say_where_the_lead_comes_from():
     printed, coarse, *_ = get_experiment(SUPERVISION).claims(supervised((0.05, 0.04, 0.03)))
     # Fifteen seeds have each value of the noise thrice: mean 0, standard error
     # 0.01 sqrt(2 * 15/14 / 15).
-    assert printed.short == "error lower by 0.050 ± 0.004 (s.e.), 15 seeds"
-    assert "0.5/20: 0.300 ± 0.000 vs 0.350 ± 0.015" in printed.figure
+    assert "0.050 ± 0.004" in printed.short
+    assert "0.300 ± 0.000 vs 0.350 ± 0.015" in printed.figure
     assert "0.040 ± 0.004" in printed.control
-    assert "squares of side 0.5" in coarse.claim
-    assert coarse.short.startswith("0.030 ± 0.004 (s.e.)")
-    assert "20 labels 0.030 ± 0.015 over the Hebbian mean, 0.040 ± 0.015" in coarse.figure
+    assert "0.030 ± 0.004" in coarse.short
+    for number in ("0.030 ± 0.015", "0.040 ± 0.015"):
+        assert number in coarse.figure
     # The mean guesses on a fifth of the points, 0.1; the circuit errs on 0.04 there.
-    for number in ("0.060 ± 0.000 (s.e.) is on the 20%", "-0.030 ± 0.004 (s.e.)"):
+    for number in ("0.060 ± 0.000 (s.e.) is on the 20%", "-0.030 ± 0.004"):
         assert number in coarse.control
     # A lead counts from two standard errors on, which are 0.008.
     for lead, lower, higher in ((0.007, 0, 0), (0.009, 6, 0), (-0.05, 0, 6)):
@@ -331,7 +296,6 @@ def test_errors_online_and_offline_are_those_of_learners_of_their_own():
     labelled = rng.random(tiny["n_points"]) < 0.1
     assert result["time"].to_numpy().tolist() == [250, 500]
     assert result["n_labelled"].to_numpy().tolist() == [labelled[:250].sum(), labelled.sum()]
-    assert 0.07 < labelled.mean() < 0.13
     for board, time in ((0, 250), (2, 500)):
         wanted = chessboard(test_unrolled, BOARDS[board])
         z = np.where(labelled, chessboard(unrolled, BOARDS[board]), 0)[:time]
@@ -342,21 +306,20 @@ def test_errors_online_and_offline_are_those_of_learners_of_their_own():
             assert float(cell["online_error"].sel(mu=mu)) == pytest.approx(error, abs=ROUNDING)
         h, h_test = circuit.respond(points[:time]), circuit.respond(test)
 
-        def check(name, grid, pairs, intercept, penalty, h=h, z=z, h_test=h_test, w=wanted, c=cell):
+        plain = [(lam, 0.0) for lam in tiny["plain_grid"]]
+        for name, grid, pairs, penalty in (
+            ("offline", "svm", tiny["svm_grid"], graph_laplacian(h)),
+            ("offline_origin", "svm", tiny["svm_grid"], graph_laplacian(h)),
+            ("labels", "labels_svm", tiny["labels_grid"], label_laplacian(h)),
+            ("none", "plain_svm", plain, graph_laplacian(h)),
+        ):
             for i, (lam, mu) in enumerate(pairs):
-                machine = LaplacianSVM(lam, mu, intercept=intercept).fit(h, z, penalty)
-                error = signs_wrong(machine.decision(h_test), w)
-                found = c[f"{name}_error"].isel({grid: i})
+                machine = LaplacianSVM(lam, mu, intercept=name != "offline_origin")
+                error = signs_wrong(machine.fit(h, z, penalty).decision(h_test), wanted)
+                found = cell[f"{name}_error"].isel({grid: i})
                 assert str(found[grid].values) == f"lambda={lam:g} mu={mu:g}"
                 # h by another sum: at most one point so close to the border changes sides.
-                assert float(found) == pytest.approx(error, abs=1.01 / len(w)), name
-
-        check("offline", "svm", tiny["svm_grid"], True, graph_laplacian(h))
-        check("offline_origin", "svm", tiny["svm_grid"], False, graph_laplacian(h))
-        check("weights", "svm", tiny["svm_grid"], True, graph_laplacian(h))
-        check("labels", "labels_svm", tiny["labels_grid"], True, label_laplacian(h))
-        plain = [(lam, 0.0) for lam in tiny["plain_grid"]]
-        check("none", "plain_svm", plain, True, graph_laplacian(h))
+                assert float(found) == pytest.approx(error, abs=1.01 / len(wanted)), name
 
 
 def test_times_are_closer_at_the_beginning_and_end_with_the_stream():
@@ -371,17 +334,6 @@ def test_times_are_closer_at_the_beginning_and_end_with_the_stream():
     assert times(n_points=1999) == early
     # The 1500th is the last of those that come more often.
     assert times(n_points=1501, every=1501, early_every=500) == [500, 1000, 1500, 1501]
-
-
-def test_sizes_of_online_and_offline():
-    full, quick = (get_experiment(OFFLINE).config("exact", {}, q).settings for q in (False, True))
-    assert (quick.n_points, quick.n_test) == (full.n_points // 5, full.n_test // 4) == (1000, 500)
-    # From below the critical gain to above it, each four times the one before.
-    assert quick.mu_grid == full.mu_grid[:5:2]
-    seeds = get_experiment(OFFLINE).seeds(60)
-    assert seeds == [*range(60), *range(SELECTION_SEED, SELECTION_SEED + 10)]
-    assert_range(OFFLINE, "labelled", (1e-4, 1.0), (0.0, 1.01))
-    assert_range(OFFLINE, "early_every", (1, 500), (0, 501))
 
 
 @pytest.mark.parametrize(
@@ -399,30 +351,16 @@ def test_settings_that_do_not_fit_are_refused(name, changes, words):
     refused(lambda: get_experiment(name).config("exact", changes), words, ParameterError)
 
 
-def test_machines_are_tried_with_three_lambdas_for_every_mu():
-    pairs = chessboard_offline._pairs((0.5, 7.0))
-    lambdas = [0.001, 0.001, 0.01, 0.01, 0.1, 0.1]
-    assert pairs == tuple(zip(lambdas, [0.5, 7.0] * 3, strict=True))
-    settings = get_experiment(OFFLINE).config("exact", {}).settings
-    for grid in (settings.svm_grid, settings.labels_grid):
-        assert grid == chessboard_offline._pairs(tuple(mu for _, mu in grid[: len(grid) // 3]))
+def test_settings_are_taken_within_their_range():
+    assert_range(OFFLINE, "labelled", (1e-4, 1.0), (0.0, 1.01))
+    assert_range(OFFLINE, "early_every", (1, 500), (0, 501))
+    assert_range(SUPERVISION, "boards", [(0.001, 0.5), (0.333, 0.334)], [(0.3333, 0.3334)])
+    # All but one point may have labels.
+    assert_range(SUPERVISION, "label_counts", [(5, 1999)], [(5, 2000)])
+    assert roll.board_names((0.5, 1 / 3, 0.25, 0.001)) == ["0.5", "0.333", "0.25", "0.001"]
 
 
-def test_machines_learn_from_the_labels_of_their_own_board():
-    """Boards that have labels at other points; those without any count by the penalty alone."""
-    rng = np.random.default_rng(9)
-    h, h_test = outputs(rng, 40, 5), outputs(rng, 30, 5)
-    labels = np.where(rng.random((2, 40)) < 0.3, rng.choice([-1, 1], (2, 40)), 0)
-    assert ((labels != 0).any(axis=0) & ~(labels != 0).all(axis=0)).any()
-    classes, penalty = rng.choice([-1, 1], (2, 30)), graph_laplacian(h)
-    seen = chessboard_offline.Seen(h, labels, h_test, classes)
-    found = seen.machines(((0.1, 1.0), (0.01, 0.0)), penalty)
-    for board in range(2):
-        for i, (lam, mu) in enumerate(((0.1, 1.0), (0.01, 0.0))):
-            machine = LaplacianSVM(lam, mu).fit(h, labels[board], penalty)
-            expected = signs_wrong(machine.decision(h_test), classes[board])
-            assert found[board, i] == pytest.approx(expected, abs=ROUNDING)
-    # Without any label they guess.
+def test_machines_without_any_label_guess():
     h = np.array([[0.6, 0.8]])
     seen = chessboard_offline.Seen(h, np.array([[0]]), h, np.array([[1]]))
     assert seen.machines(((0.1, 1.0),), graph_laplacian(h)).tolist() == [[0.5]]
@@ -514,28 +452,24 @@ def test_claims_on_online_and_offline_show_their_figures(streamed, long_run):
         none=per_board(0.38, 0.29, 0.31),
     )
     closer, ahead, twist = get_experiment(OFFLINE).claims(merged)
-    # Gaps 0.02, 0.05, 0.1 in order: 0.04 per board; 0.12, 0.05, 0 without intercept.
-    assert closer.short == "gap grows by 0.040 ± 0.001 (s.e.), 60 seeds"
-    assert "0.5: 0.320 ± 0.014 vs 0.300 ± 0.000, higher by 0.020 ± 0.002 (s.e.)" in closer.figure
-    # As a share 0.02/0.3, 0.05/0.25, 0.1/0.2: half of 0.5 - 0.0667.
-    for number in ("-0.060 ± 0.001", "0.217 ±"):
-        assert number in closer.control
-    # The mean of 0.1, 0.08, 0.06 and 0.04.
-    assert ahead.short == "error lower by 0.070 ± 0.002 (s.e.), 60 seeds"
-    for number in ("250: 0.100 ± 0.002 (s.e.)", "1500: -0.020 ± 0.002 (s.e.)"):
-        assert number in ahead.figure
-    for number in ("by -0.030 ± 0.002 (s.e.)", "500: -0.020 ± 0.002 (s.e.)"):
-        assert number in ahead.control
-    # The mean of 0.05, 0.06 and 0.07; against none that of 0.08, -0.01 and 0.01.
-    assert twist.short.startswith("error lower by 0.060 ± 0.00")
-    for number in (
-        "0.5 0.050 ± 0.002 (s.e.), 0.333 0.060 ± 0.001",
-        "none 0.380 ± 0.000, 0.290 ± 0.000, 0.310",
-        "on weights 0.300 ± 0.014",
+    for text, numbers in (
+        # Gaps 0.02, 0.05, 0.1 in order: 0.04 per board; 0.12, 0.05, 0 without intercept.
+        (closer.short, ["0.040 ± 0.001"]),
+        (closer.figure, ["0.5: 0.320 ± 0.014 vs 0.300 ± 0.000, higher by 0.020 ± 0.002"]),
+        # As a share 0.02/0.3, 0.05/0.25, 0.1/0.2: half of 0.5 - 0.0667.
+        (closer.control, ["-0.060 ± 0.001", "0.217 ±"]),
+        # The mean of 0.1, 0.08, 0.06 and 0.04.
+        (ahead.short, ["0.070 ± 0.002"]),
+        (ahead.figure, ["250: 0.100 ± 0.002", "1500: -0.020 ± 0.002"]),
+        (ahead.control, ["by -0.030 ± 0.002", "500: -0.020 ± 0.002"]),
+        # The mean of 0.05, 0.06 and 0.07; against none that of 0.08, -0.01 and 0.01.
+        (twist.short, ["0.060 ± 0.00"]),
+        (twist.figure, ["0.5 0.050 ± 0.002", "0.333 0.060 ± 0.001", "0.290 ± 0.000, 0.310"]),
+        (twist.figure, ["on weights 0.300 ± 0.014"]),
+        (twist.control, ["0.027 ±", "0.5 0.080 ± 0.002", "0.333 -0.010 ± 0.001"]),
     ):
-        assert number in twist.figure
-    for number in ("0.027 ±", "0.5 0.080 ± 0.002 (s.e.), 0.333 -0.010 ± 0.001"):
-        assert number in twist.control
+        for number in numbers:
+            assert number in text
 
 
 def test_slopes_go_from_large_squares_to_small_ones():
@@ -550,29 +484,3 @@ def test_slopes_go_from_large_squares_to_small_ones():
     one = registered(OFFLINE, repeats=2).isel(board=[0])
     assert claim_named(OFFLINE, one, "the coarser").holds is None
     assert "0.333" not in claim_named(OFFLINE, one, "smoothness").control
-
-
-# Settings, names and words of supervision
-
-
-def test_sizes_of_supervision():
-    experiment = get_experiment(SUPERVISION)
-    quick = experiment.config("exact", {}, quick=True).settings
-    assert (quick.n_points, quick.label_counts) == (600, (50, 100))
-    # Half the critical value, twice, and ten times.
-    assert quick.mu_grid == (20, 80, 400)
-    assert (experiment.repeats, len(experiment.seeds(15))) == (15, 20)
-    assert_range(SUPERVISION, "boards", [(0.001, 0.5), (0.333, 0.334)], [(0.3333, 0.3334)])
-    assert roll.board_names((0.5, 1 / 3, 0.25, 0.001)) == ["0.5", "0.333", "0.25", "0.001"]
-    # All but one point may have labels.
-    assert_range(SUPERVISION, "label_counts", [(5, 1999)], [(5, 2000)])
-
-
-def test_errors_keep_the_values_of_a_grid_apart():
-    # Three points, one of them labelled; two boards, one number of labels, two values.
-    scores = np.array([[[[1, 1]], [[1, 1]]], [[[1, -1]], [[0, 1]]], [[[1, -1]], [[1, -1.0]]]])
-    classes, masks = np.array([[1, 1, 1], [1, 1, -1]]), np.array([[True, False, False]])
-    assert _errors(scores, classes, masks).tolist() == [[[0.0, 1.0]], [[0.75, 0.0]]]
-    only = np.array([[True, True, False]])
-    assert _errors(scores, classes, masks, only).tolist() == [[[0.0, 0.5]], [[0.25, 0.0]]]
-    assert not _errors(scores, classes, masks, masks & False).any()

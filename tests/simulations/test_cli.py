@@ -115,7 +115,6 @@ def test_the_demo_and_what_its_result_can_show(tmp_path, monkeypatch):
     assert asked == [{"snapshot_every": 1}]
     values = {line[:21].strip(): line[21:] for line in result.stdout.splitlines()}
     assert re.match(r"in \d", values["compiled"])
-    assert re.match(r"\d.* for 60 presentations", values["time"])
     assert float(values["largest difference"].split()[0]) <= 1e-8
     assert values["predicted signs"] == "all equal"
     assert "60/60" in result.stderr
@@ -124,7 +123,6 @@ def test_the_demo_and_what_its_result_can_show(tmp_path, monkeypatch):
     with xr.open_dataset(demo / "two-moons.nc") as saved:
         classes = make(short, 3).classes
         right = np.sign(saved["y"].values[:, 0]) == classes
-        assert right.shape == (60,)
         assert saved.attrs["seed"] == 3
     assert values["accuracy"].startswith(f"{right[30:].mean():.4f} on the second half of 60")
     example, _ = examples("plot")
@@ -143,37 +141,22 @@ BAD = {
     "demo --seed -1": "--seed",
     "fly": "'fly'",
     "run": "name an experiment",
-    "run two-moons --data x.csv": "name an experiment",
     "run moons": "'moons'",
     "run two-moons --set colour=red": "'colour'",
-    "run two-moons --set mu=-1": "got -1",
     "run --data nowhere.csv": "nowhere.csv",
-    "run --data points.txt": "points.txt",
-    "run --from nowhere.nc": "nowhere.nc",
-    "plot nowhere.nc": "nowhere.nc",
     "compare --set n_tiles=0": "n_tiles",
-    "report nowhere": "nowhere",
     f"report {ROOT / 'tests'}": "tests",
-    "run two-moons --seed 9999": "20 repeats from seed 9999",
     "run two-moons --label-column x": "--label-column does nothing without --data",
     "compare --class-column x": "--class-column does nothing without --data",
     "compare --data x.csv --seed 3": "--seed does nothing with --data",
     "run two-moons --jobs 2 --scheduler tcp://x": "--jobs does nothing",
     "reproduce --jobs 2 --scheduler tcp://x": "--jobs does nothing",
     "sweep two-moons --over mu=1 --jobs 2 --scheduler x": "--jobs",
-    "sweep moons --over mu=1": "'moons'",
     "sweep two-moons": "--over",
-    "sweep two-moons --over mu=1:2": "--over takes name=a,b,c",
     "run --data x.csv --seed 0": "--seed does nothing",
-    "run --data x.csv --repeats 2": "--repeats does nothing",
-    "run --data x.csv --jobs 1": "--jobs does nothing",
-    "run --data x.csv --scheduler x": "--scheduler does nothing",
     "run --data x.csv --quick": "--quick does nothing",
     "run --from x.nc --engine exact": "--engine does nothing",
-    "run --from x.nc --set mu=1": "--set does nothing",
-    "run --from x.nc --quick": "--quick does nothing",
     "run two-moons --set label_after=5000": "no point of class",
-    "run chessboard-offline --set mu=3": "mu_grid",
     "run chessboard-offline --set every=6000": "n_points=5000",
 }
 
@@ -237,15 +220,13 @@ def test_examples_that_take_long_are_understood(monkeypatch):
 
 
 def test_examples_on_own_data(tmp_path, monkeypatch):
-    rng = np.random.default_rng(0)
-    points = rng.uniform(0, 1, (120, 2))
-    table = "".join(
-        f"{x},{y},{int(np.sign(x - 0.5)) * (i % 9 == 8)}\n" for i, (x, y) in enumerate(points)
-    )
-    (tmp_path / "points.csv").write_text("x,y,label\n" + table)
+    monkeypatch.chdir(tmp_path)
+    points = np.random.default_rng(0).uniform(0, 1, (120, 2))
+    labels = np.where(np.arange(120) % 9 == 8, np.sign(points[:, 0] - 0.5), 0)
+    rows = np.column_stack([points, labels])
+    np.savetxt("points.csv", rows, delimiter=",", header="x,y,label", comments="")
     table = "".join(f"{x},{y},{'iris' if x < 0.5 else 'rose'}\n" for x, y in points)
     (tmp_path / "flowers.csv").write_text("length,width,species\n" + table)
-    monkeypatch.chdir(tmp_path)
     own = [example for example in examples("run") if "--data" in example]
     own = [example for example in own if "--spiking" not in example]  # in test_twins.py
     assert len(own) == 2
@@ -306,13 +287,12 @@ def test_quick_benchmark(tmp_path, monkeypatch, compiled):
     assert (tmp_path / "bench.png").exists()
 
 
-@pytest.mark.parametrize("engine", ["numpy", "reference"])
-def test_a_timing_leaves_the_circuit_as_it_was(engine):
+def test_a_timing_leaves_the_circuit_as_it_was():
     from simulations import bench
     from simulations.datasets import MOONS_LIFT
 
     parameters, centers = bench.make_case(6, 2)
-    circuit = make_circuit(engine, parameters, MOONS_LIFT, centers)
+    circuit = make_circuit("numpy", parameters, MOONS_LIFT, centers)
     before = circuit.state
     for _ in range(2):  # the second starts where the first left the network
         assert bench.seconds(circuit, circuit._advance, 3) > 0
@@ -330,15 +310,11 @@ def test_run_and_what_follows_from_it(tmp_path):
     words = small("run", "square-balance", "--repeats", 2, "--out", tmp_path)
     result = done(*words)
     assert "not decided: the circuit fluctuates more: " in result.stdout
-    assert "2/2" in result.stderr
     assert "2 of 2 runs were finished before" in done(*words).stdout
     path = tmp_path / "square-balance" / "seed-00001.nc"
     assert "--out" in refused("run", "--from", path, "--out", tmp_path)
     rerun = done("run", "--from", path, "--out", tmp_path / "again")
     assert "run again gives the same numbers" in rerun.stdout
-    with xr.open_dataset(tmp_path / "square-balance.nc") as merged:
-        claims = json.loads(merged.attrs["claims"])
-    assert [claim["holds"] for claim in claims] == [None] * 5
     done("plot", tmp_path / "square-balance.nc")
     assert (tmp_path / "figures" / "square-balance-fig4.png").exists()
 
@@ -355,8 +331,7 @@ CONSTANT_GAIN = ("gain=auto", "tau_h=8 ms", "tau_u=50 ms", "tau_V=2 ms", "tiles=
 @pytest.mark.usefixtures("empty_figures")
 def test_own_data_compared_with_the_reference(tmp_path):
     """With a constant gain and tiles on the first points, which takes other code."""
-    rng = np.random.default_rng(0)
-    points = rng.uniform(0, 10, (120, 3))
+    points = np.random.default_rng(0).uniform(0, 10, (120, 3))
     labels = np.where(np.arange(120) % 20 == 19, np.sign(points[:, 0] - 5), 0)
     path = tmp_path / "mine.csv"
     rows = np.column_stack([points, labels, np.sign(points[:, 0] - 5)])
@@ -434,9 +409,8 @@ def test_playground(tmp_path, monkeypatch):
     assert "4294967295" in refused("playground", "--seed", 2**32, "--out", "new.html")
     for change, words in (
         *(("data=torus", "'torus'"), ("drift=1", "drift"), ("noise=x", "noise"), ("mu=[3]", "mu")),
-        *(("noise=3", "from 0 to 0.2 in the playground, got 3"), ("gain=auto", "from 1 to 100000")),
-        ("n_tiles=300", "from 5 to 200 in the playground, got 300"),
-        *(("n_readouts=2", "one readout"), ("tiles=first", "tiles"), ("tau_q=1", "'tau_q'")),
+        *(("noise=3", "0.2"), ("gain=auto", "100000"), ("n_readouts=2", "one readout")),
+        *(("tiles=first", "tiles"), ("tau_q=1", "'tau_q'")),
     ):
         assert words in refused("playground", "--out", "new.html", "--set", change)
     assert not Path("new.html").exists()

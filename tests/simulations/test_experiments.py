@@ -19,7 +19,7 @@ from analysis.kinds import FIGURES
 from circuits import CircuitParameters
 from circuits.errors import InputError, ParameterError
 from circuits.selection import SELECTION_SEED
-from simulations import sweep
+from simulations import kept_runs, sweep
 from simulations.experiments import EXPERIMENTS, get_experiment
 from simulations.experiments.claim import Claim, load_claims
 from simulations.experiments.evidence import certain
@@ -41,7 +41,7 @@ from simulations.experiments.experiment import (
 )
 from simulations.readme import MEASURED
 from tests.refusing import refused
-from tests.simulations.small import TINY, planted, simulate
+from tests.simulations.small import TINY, planted, simulate, small_run
 
 ROOT = Path(__file__).parents[2]
 KEPT = load_claims(ROOT / MEASURED / "claims.json")
@@ -64,7 +64,7 @@ def decided_by(claim: Claim) -> str:
 @pytest.mark.parametrize("name", EXPERIMENTS)
 @pytest.mark.usefixtures("quick_compiler")
 def test_every_experiment_runs_and_names_its_claims(name):
-    run = simulate(name)
+    run = small_run(name)
     alone = sweep.merge([run])
     assert get_experiment(name).claims(alone)  # a single repeat will do
     merged = sweep.merge([run.assign_attrs(seed=seed) for seed in (0, 1, SELECTION_SEED)])
@@ -80,7 +80,13 @@ def test_every_experiment_runs_and_names_its_claims(name):
     assert all(claim.constructed for claim in claims if claim.holds is not None)
     assert merged.attrs["experiment"] == name
     assert {"parameters", "versions", "code", "config", "fingerprint"} <= set(merged.attrs)
-    assert merged.attrs["title"] == EXPERIMENTS[name].title
+    # Of what a sweep keeps the main variable can be drawn.
+    experiment = get_experiment(name)
+    found = kept_runs.reduced(run.assign_attrs(failed=""))
+    assert experiment.main in found
+    for dim, place in experiment.main_at.items():
+        assert dim in found[experiment.main].dims
+        assert place is None or place in found[dim]
     # Figures find what they need, with the dimensions they expect.
     for kind in FIGURES.values():
         for experiment, needs in zip(kind.experiments, kind.needs, strict=True):
@@ -133,25 +139,15 @@ def test_hyperparameters_are_chosen_on_other_repeats():
         assert errors.to_numpy().ravel().tolist() == [0.3, 0.3]
 
 
-def test_seeds_that_are_reported_and_seeds_for_choosing_do_not_meet():
-    experiment = get_experiment("chessboard-offline")
-    assert experiment.seeds(2, 5) == [5, 6, SELECTION_SEED + 5, SELECTION_SEED + 6]
-    last = SELECTION_SEED - 3
-    assert experiment.seeds(3, last)[:3] == [last, last + 1, last + 2]
-    refused(lambda: experiment.seeds(3, last + 1), f"3 repeats from seed {last + 1} ")
-
-
 def test_a_claim_is_decided_at_the_registered_size():
     experiment = get_experiment("tiling-arcs")
     assert experiment.repeats == 10
     for repeats, changes, suffices, decided in (
         (10, {}, {}, True),
-        (11, {"n_points": 2001}, {}, True),
         (9, {}, {}, False),
         (10, {"n_points": 1999}, {}, False),
         (10, {"n_streams": 9}, {}, False),
         (9, {}, {"repeats": 9}, True),
-        (8, {}, {"repeats": 9}, False),
         (10, {"n_points": 1999}, {"n_points": 1999}, True),
         (10, {"n_points": 1998}, {"n_points": 1999}, False),
     ):
@@ -159,9 +155,7 @@ def test_a_claim_is_decided_at_the_registered_size():
         for holds in (True, False):
             found = experiment.decide(merged, certain(holds), **suffices)
             assert found is (holds if decided else None)
-
-
-def test_repeats_for_choosing_do_not_count_towards_the_size():
+    # Repeats for choosing do not count.
     experiment = get_experiment("chessboard-offline")
     seeds = experiment.seeds(experiment.repeats)
     assert experiment.decide(merged_of(experiment, seeds), certain(True)) is True
@@ -231,11 +225,8 @@ def test_a_quick_run_is_smaller_and_has_enough_for_a_figure(name):
     assert 2 <= experiment.quick_repeats <= experiment.repeats
 
 
-def test_changes_as_they_are_typed_and_a_configuration_as_text():
+def test_a_configuration_as_text():
     refused(lambda: get_experiment("moons"), "'moons'.*tiling-arcs", most=500)
-    refused(lambda: sweep.parse_changes(["mu"]), "'mu'")
-    changes = sweep.parse_changes(["mu=3", "tau_h=8 ms", "boards=[0.5]", "reset=false"])
-    assert changes == {"mu": 3, "tau_h": "8 ms", "boards": [0.5], "reset": False}
     config = get_experiment("chessboard-offline").config("exact", TINY["chessboard-offline"])
     again = sweep.config_from(json.loads(json.dumps(config.as_dict())))
     assert again == config
@@ -334,10 +325,9 @@ def test_an_experiment_that_says_nothing_of_repeats_has_ten():
     for first in (-1, SELECTION_SEED - 1):
         refused(lambda first=first: made.seeds(2, first), f"2 repeats from seed {first} ")
     assert made.seeds(2, SELECTION_SEED - 2) == [SELECTION_SEED - 2, SELECTION_SEED - 1]
-    # Its size is its number of points, unless it says otherwise.
-    for repeats, n_points, decided in ((10, 100, True), (10, 99, None), (9, 100, None)):
-        merged = merged_of(made, range(repeats), {"n_points": n_points})
-        assert made.decide(merged, certain(True)) is decided
+    # Those for choosing are others.
+    experiment = get_experiment("chessboard-offline")
+    assert experiment.seeds(2, 5) == [5, 6, SELECTION_SEED + 5, SELECTION_SEED + 6]
 
 
 def test_a_configuration_is_plain_and_its_fingerprint_that_of_its_content():
@@ -347,8 +337,6 @@ def test_a_configuration_is_plain_and_its_fingerprint_that_of_its_content():
     assert plain["settings"]["grid"] == [1.0, 2.0]
     assert {plain["experiment"], plain["engine"]} == {"made", "exact"}
     assert plain["parameters"] == CircuitParameters().as_dict()
-    assert len(config.fingerprint()) == 16
-    assert set(config.fingerprint()) <= set("0123456789abcdef")
 
     def of(values, engine="exact"):
         return Config("made", engine, SimpleNamespace(as_dict=lambda: values), Made()).fingerprint()

@@ -18,10 +18,11 @@ import xarray as xr
 
 from circuits import results
 from circuits.base import Circuit
-from circuits.errors import CircuitError, InputError, ParameterError
+from circuits.errors import CircuitError, ParameterError
 from simulations import sweep
 from simulations.experiments import EXPERIMENTS, get_experiment
 from tests.simulations.test_cli import ROOT, refused, run
+from tests.simulations.test_experiments import LEAST
 
 TINY = {"n_points": 30, "label_after": 5, "n_tiles": 8, "n_interneurons": 2, "tile_radius": 0.5}
 
@@ -62,45 +63,29 @@ def with_(part=None, **changes):
     return change
 
 
-CONFIGS = {
-    "missing": None,
-    "numbers": np.arange(3),
-    "more digits than Python reads": "9" * 5000,
-    "1 MB": "x" * 2**20,
-    "experiment of 1 MB": with_(experiment="x" * 2**20),
-    "experiment of broken unicode": with_(experiment="\ud800"),
-    "experiment with escapes": with_(experiment="a\n\x1b[31mb"),
-    "engine a list": with_(engine=["exact"]),
-    "parameters a list": with_(parameters=[1]),
-    "parameter self": with_("parameters", self=1),
-    "time of 5000 digits": with_("parameters", dt="9" * 5000 + " s"),
-    "10**12 tiles": with_("parameters", n_tiles=10**12),
-    "gains of other readouts": with_("parameters", mu=[1.0] * 10_000),
-    "unknown setting": with_("settings", colour="red"),
-    "setting true": with_("settings", noise=True),
-    "10**12 points": with_("settings", n_points=10**12),
-    "noise beyond the lift": with_("settings", noise=1e6),
-}
-SEEDS = {"missing": None, "no numbers": np.array([], dtype=int), "2**63": np.uint64(2**63)}
-"""`test_sweeping.py` has more of both."""
+CONFIGS = [
+    np.arange(3),
+    "9" * 5000,  # more digits than Python reads
+    with_(experiment="x" * 2**20),
+    with_(experiment="\ud800"),
+    with_(experiment="a\n\x1b[31mb"),
+    with_("parameters", self=1),
+    with_("parameters", dt="9" * 5000 + " s"),
+    with_("parameters", n_tiles=10**12),
+    with_("settings", colour="red"),
+    with_("settings", n_points=10**12),
+    with_("settings", noise=1e6),  # beyond the lift
+]
+"""`test_sweeping.py` has more."""
 
 
-@pytest.mark.parametrize(
-    ("attribute", "form"),
-    [*(("config", form) for form in CONFIGS), *(("seed", form) for form in SEEDS)],
-)
-def test_a_result_that_does_not_say_how_it_was_made_is_not_run_again(
-    attribute, form, result, tmp_path
-):
-    value = {"config": CONFIGS, "seed": SEEDS}[attribute][form]
-    value = value(json.loads(result.attrs["config"])) if callable(value) else value
-    attrs = {key: known for key, known in result.attrs.items() if key != attribute}
-    attrs |= {} if value is None else {attribute: value}
-    damaged = result[["y"]].drop_attrs(deep=False).assign_attrs(attrs)
-    path = results.save(damaged, tmp_path / "in.nc")
-    before = contents(tmp_path)
-    refused("run", "--from", path, "--out", tmp_path / "out")
-    assert contents(tmp_path) == before
+def test_a_result_that_does_not_say_how_it_was_made_is_not_run_again(result, tmp_path):
+    for value in CONFIGS:
+        config = value(json.loads(result.attrs["config"])) if callable(value) else value
+        path = results.save(result[["y"]].assign_attrs(config=config), tmp_path / "in.nc")
+        before = contents(tmp_path)
+        refused("run", "--from", path, "--out", tmp_path / "out")
+        assert contents(tmp_path) == before
 
 
 def test_other_numbers_than_a_rerun_gives_are_said(result, tmp_path):
@@ -114,7 +99,7 @@ def test_other_numbers_than_a_rerun_gives_are_said(result, tmp_path):
     xr.testing.assert_identical(again["h"], result["h"])
 
 
-PLOTTED = ("demo.nc", "compare.nc", "data points.csv.nc", "merged.nc", "foreign.nc")
+PLOTTED = ("demo.nc", "merged.nc", "foreign.nc")
 """Files that cannot be run again and can be plotted, or take a process to be read."""
 
 
@@ -122,27 +107,20 @@ def test_what_is_not_a_result_of_run_is_not_run_again(result, tmp_path):
     """Results of other commands, files of other kinds, and what is no file at all."""
     whole = results.save(result, tmp_path / "whole.nc").read_bytes()
     other = result.drop_attrs(deep=False)
-    for name in ("demo", "compare", "data points.csv"):
-        results.save(other.assign_attrs(kind=name, seed=0), tmp_path / f"{name}.nc")
-    sweep_attrs = {key: value for key, value in result.attrs.items() if key != "seed"}
+    results.save(other.assign_attrs(kind="demo", seed=0), tmp_path / "demo.nc")
     merged = sweep.merge([result, result.assign_attrs(seed=1)])
-    results.save(
-        merged.drop_attrs(deep=False).assign_attrs(sweep_attrs, kind="merged two-moons"),
-        tmp_path / "merged.nc",
-    )
+    results.save(merged.assign_attrs(kind="merged two-moons"), tmp_path / "merged.nc")
     results.save(xr.Dataset(attrs=result.attrs), tmp_path / "no-variables.nc")
     (tmp_path / "folder.nc").mkdir()
     (tmp_path / "empty.nc").touch()
     (tmp_path / "truncated.nc").write_bytes(whole[: len(whole) // 2])
     (tmp_path / "flipped.nc").write_bytes(whole[:3000] + b"\x00\xff" + whole[3002:])
-    (tmp_path / "text.nc").write_text("x,y\n1,2\n")
     os.mkfifo(tmp_path / "pipe.nc")
     xr.Dataset({"t": ("x", [1.0])}).to_netcdf(tmp_path / "foreign.nc", engine="h5netcdf")
     Path(os.fsdecode(os.fsencode(tmp_path) + b"/\xff.nc")).write_bytes(b"x")
     (tmp_path / "loop.nc").symlink_to(tmp_path / "loop.nc")
     before = contents(tmp_path)
     paths = [path for path in tmp_path.iterdir() if path.name != "whole.nc"]
-    assert len(paths) == 14
     for path in [*paths, tmp_path / "missing.nc", tmp_path / ("x" * 300), tmp_path / "a" / "b.nc"]:
         for command in (("run", "--from", path), ("plot", path)):
             if command[0] == "plot" and path.name in PLOTTED:
@@ -262,43 +240,31 @@ def test_settings_are_in_range_or_refused_in_a_sentence(name):
         assert len(complaints) > len(ABSURD) / 2, field
 
 
-LEAST = {
-    "tiling-arcs": {"n_points": 100, "n_streams": 1},
-    "two-moons": {"n_points": 10, "label_after": 0, "n_streams": 1},
+SHORT = {
+    "two-moons": {"noise": 0.05, "label_after": 0},
     "chessboard-supervision": {
-        "n_points": 300, "label_counts": [5], "mu_grid": [3], "rate_grid": [1],
-        "gamma_grid": [50], "boards": [0.5],
+        "label_counts": [5], "mu_grid": [3], "rate_grid": [1], "gamma_grid": [50], "boards": [0.5],
     },
     "chessboard-offline": {
-        "n_points": 500, "n_test": 10, "every": 500, "mu_grid": [3], "svm_grid": [[0.01, 1]],
-        "boards": [0.5],
+        "every": 500, "early_every": 500, "mu_grid": [3], "svm_grid": [[0.01, 1]], "boards": [0.5],
     },
-    "square-balance": {"n_points": 100, "label_after": 10},
-    "label-diffusion": {
-        "n_tiling": 100, "n_probe": 100, "moments": [0], "n_points": 100, "mu_grid": [10],
-    },
-    "tiling-objective": {"n_points": 20, "n_stream": 100, "n_starts": 1, "n_shown": 1},
-    "linear-tiles": {"n_points": 50, "n_test": 10, "boards": [0.5], "penalty_grid": [1]},
-    "label-change": {"n_points": 200, "window": 10, "lag": 20, "mu_grid": [1]},
+    "square-balance": {"label_after": 10},
+    "label-diffusion": {"moments": [0], "mu_grid": [10], "noise": 0.05},
+    "linear-tiles": {"boards": [0.5], "penalty_grid": [1]},
+    "label-change": {"lag": 20, "mu_grid": [1]},
     "manifold-drift": {
-        "n_points": 100, "drift_after": 50, "label_after": 20, "measured": 10, "map_after": 50,
-        "windows": [1], "map_speeds": [100], "map_rates": [0.01], "map_tiles": 2,
+        "label_after": 20, "windows": [1], "map_speeds": [100], "map_rates": [0.01],
+        "noise": 0.05, "more_noise": 0.1,
     },
-    "label-swap": {
-        "n_points": 80, "label_after": 10, "other_shares": [0.5], "mu_grid": [1],
-        "gated_grid": [1],
-    },
+    "label-swap": {"label_after": 10, "other_shares": [0.5], "mu_grid": [1], "gated_grid": [1]},
     "digits": {"n_points": 200, "first": 20, "label_counts": [1], "shares": [0.1]},
-    "representational-drift": {
-        "n_points": 20, "n_tiling": 50, "label_after": 20, "other_sizes": [1e-3],
-    },
+    "representational-drift": {"label_after": 20, "other_sizes": [1e-3]},
     "lesions": {
-        "n_points": 20, "later": 10, "n_test": 10, "n_noisy": 2, "n_tried": 1, "n_delayed": 1,
-        "label_after": 5, "shares": [0.5], "delays": [1], "taus": [25.0], "sizes": [0.1],
-        "delay_steps": 101,
+        "later": 10, "label_after": 5, "shares": [0.5], "delays": [1], "taus": [25.0],
+        "sizes": [0.1],
     },
 }  # fmt: skip
-"""The smallest experiments there are."""
+"""What the least experiments need besides, so that they take no longer than they must."""
 
 
 EXTREME = {
@@ -361,7 +327,7 @@ def test_extreme_settings_that_are_taken_give_a_result_or_a_sentence(name, chang
         # Means over nothing and slopes of constants are NaN; claims then say so.
         warnings.simplefilter("ignore")
         try:
-            config = experiment.config("exact", small | LEAST[name] | changes)
+            config = experiment.config("exact", small | LEAST[name] | SHORT.get(name, {}) | changes)
             merged = sweep.merge([sweep.run_job(sweep.Job(config.as_dict(), 0))])
         except CircuitError as error:
             complaint = str(error)
@@ -414,17 +380,6 @@ def test_an_interrupt_ends_a_command_and_leaves_whole_files(
     assert command == "plot" or not left
 
 
-@pytest.mark.parametrize("content", [None, "3", '[{"claim": 1}]', "[" * 100_000])
-def test_tables_of_absurd_files_do_not_go_into_the_documentation(content, tmp_path):
-    from simulations.readme import tables
-
-    (tmp_path / "power.json").write_text("{}")
-    if content is not None:
-        (tmp_path / "claims.json").write_text(content)
-    with pytest.raises(InputError, match=r"claims\.json"):
-        tables(tmp_path)
-
-
 # --- surroundings ------------------------------------------------------------------------------
 
 
@@ -433,15 +388,6 @@ def test_a_reader_that_goes_away_is_no_error_of_ours():
         process.stdout.close()
         assert process.wait() == 1
         assert process.stderr.read() == ""
-
-
-@pytest.mark.slow
-def test_names_that_a_terminal_cannot_show_are_written_as_escapes(tmp_path):
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "ascii"}
-    page = os.fspath(tmp_path / "\udcff.html")
-    with start("playground", "--out", page, env=environment) as process:
-        out, err = process.communicate()
-    assert (process.returncode, "\\udcff.html" in out) == (0, True), err
 
 
 @pytest.mark.slow

@@ -19,7 +19,6 @@ from circuits import CircuitParameters
 from circuits.errors import InputError, ParameterError
 from simulations import baselines, datasets
 from simulations.changes import parse_changes
-from simulations.csv_table import number
 from simulations.own_files import OwnPoints, class_mapping, class_names, load_points
 from tests.refusing import refused as one_sentence
 from tests.simulations.test_cli import refused as command_refused
@@ -43,20 +42,13 @@ def test_changes_that_are_none():
         (["mu=1", " mu =2"], "'mu' is given twice"),
         (["n_tiles=-" + "1" * 400], "401 digits"),
         (["mu=" + "[" * 10**5], "'mu' is nested"),
-        (["x" * 10**6], "'xxx"),
         (["self=1"], "'self'"),
         (["n_tiles=" + "1" * 300], "300 digits"),
         (["n_tiles=1000000000"], "37.3 GiB"),
         (["n_tiles=NaN"], "n_tiles .*nan"),
-        (["n_tiles=1e400"], "n_tiles .*inf"),
-        (["n_tiles=true"], "n_tiles .*True"),
-        (["n_tiles=null"], "n_tiles .*None"),
-        (['n_tiles="4"'], "n_tiles .*'4'"),
         (["tile_radius=-1e400"], "tile_radius"),
         (["mu=[1,[2]]"], "mu must be one number or one per readout"),
-        (['mu={"a":1}'], "mu must be one number or one per readout"),
         (["tau_h=10 \udcff"], "tau_h must be a time with a unit"),
-        (["ключ=1"], "'ключ'"),
         (["mu=" + "x" * 10**6], "mu must be one number"),
     ):
         refused(lambda items=items: CircuitParameters(**parse_changes(items)), words)
@@ -89,7 +81,7 @@ ITEMS = st.lists(
 )
 
 
-@settings(max_examples=150, database=None)
+@settings(max_examples=80, database=None)
 @given(items=ITEMS)
 def test_any_changes_are_read_or_refused(items):
     def read() -> CircuitParameters:
@@ -115,7 +107,6 @@ def test_csv_that_is_none(path):
         ("0.5,?\n0.1,0.2\n0.3,0.4\n", r"line 1, column '2' holds '\?'"),
         ("0.5,\n0.1,0.2\n0.3,0.4\n", "line 1, column '2' is empty"),
         ("NA,NA\n0.1,0.2\n0.3,0.4\n", "line 1, column '1' holds 'NA'"),
-        ("1e,iris\n0.1,0.2\n0.3,0.4\n", "line 1, column '1' holds '1e'"),
         ("unknown,x\n0.1,0.2\n0.3,0.4\n", "line 1, column '1' holds 'unknown'"),
         ("0x1F,x\n0.1,0.2\n0.3,0.4\n", "line 1, column '1' holds '0x1F'"),
         ("x,0.5\n0.1,0.2\n0.3,0.4\n", "line 1, column '1' holds 'x'"),
@@ -123,20 +114,17 @@ def test_csv_that_is_none(path):
         ("x;y\n1,5;2\n3;1.234,5\n5;6\n", "line 3, column 'y' holds '1.234,5'"),
         # Thousands, or decimals?
         ("x;y\n1,234;0.5\n2;3\n", "line 2, column 'x': '1,234'"),
-        ("x;y\n1.234;0,5\n2;3\n", "line 2, column 'x': '1.234'"),
         ('x,y\n"1,234",5\n2,3\n', "line 2, column 'x': '1,234'"),
         ("x;y\n1,234,567;0\n2;3\n3;4\n", "line 2, column 'x' holds '1,234,567'"),
         # Quotes
         ('x,y\n1,"2\n3,4\n5",6\n', "line 2 has a quote"),
         ('x,y\n1,"2"3\n', "line 2 has a quote"),
-        ('x,"y\nz"\n1,2\n', "line 1 has a quote"),
         # Cells that are no finite numbers
         ("x,y\n1,-Infinity\n", "line 2, column 'y' holds '-Infinity', which is not a finite"),
         ("x,y\n1,1e400\n", "line 2, column 'y' holds '1e400', which is not a finite"),
         ("x,y\n1,2\n1,NaN\n3,4\n", "line 3, column 'y' holds 'NaN', which is not a number"),
         ("x,y\n1,2\n1,1_000\n3,4\n", "line 3, column 'y' holds '1_000'"),
         ("x,y\n1,2\n1,\u0663\n3,4\n", "line 3, column 'y' holds '\u0663'"),
-        ("x,y\n1,2\n1,1 2\n3,4\n", "line 3, column 'y' holds '1 2'"),
         ("x,y\n1,2\n\n3,\n", "line 4, column 'y' is empty"),
         ("x,day\n1,2020-01-01\n1,2020-01-02\n", "column 'day' holds text such as '2020-01-01'"),
         # Lines
@@ -148,12 +136,9 @@ def test_csv_that_is_none(path):
         ("x,y,x\n1,2,3\n", "two columns named 'x'"),
         ("x\n1,2\0\n", "line 2 holds a NUL"),
         ("x,y\n" + "9" * 200_000 + ",1\n", "not a finite number"),
-        ("x,y\n" + "a" * 200_000 + ",1\n1,2\n1,2\n", "holds 'aaa"),
-        ('x,y\n"' + "1" * 200_000 + '",1\n', "quote"),
         (b"x,y\n1,2\n\xe9,3\n", "line 3 is not UTF-8"),
         ("x,y\n1,2\n".encode("utf-16"), "UTF-16"),
         ("\ufeffx,y\n1,2\n".encode("utf-16-be"), "UTF-16"),
-        ("x" * 10**6, "no points"),
     ):
         path.write_bytes(content if isinstance(content, bytes) else content.encode())
         refused(lambda: load_points(path), words, InputError)
@@ -168,10 +153,8 @@ def test_csv_of_any_form(path):
         ("0,5;0.7\n1;2\n", [[0.5, 0.7], [1, 2]]),
         ("x;y\n1,234;2,345\n", [[1.234, 2.345]]),
         ('x,y\n"0,5","1,234"\n', [[0.5, 1.234]]),
-        ("0,1\n2,3\n", [[0, 1], [2, 3]]),
         (".5,-1.\n+2,1E-3\n", [[0.5, -1], [2, 1e-3]]),
         ("1st,2nd\n1,2\n", [[1, 2]]),
-        ("e1,x2\n1,2\n", [[1, 2]]),
         (",x,y\n1,5,6\n2,7,8\n", [[5, 6], [7, 8]]),
         ("x,y\n1,2\x0b\n3,4\x0c\n", [[1, 2], [3, 4]]),
     ):
@@ -179,12 +162,10 @@ def test_csv_of_any_form(path):
         assert load_points(path).points.tolist() == points
 
 
-@pytest.mark.parametrize("first", ["\ufeff\ufeff", "\n\ufeff"])
-@pytest.mark.parametrize("header", ['"label","x","y"', "label;x;y"])
-def test_a_mark_of_the_byte_order_hides_no_column(path, first, header):
-    mark = ";" if ";" in header else ","
-    rows = [mark.join(map(str, row)) for row in np.column_stack([LABELS, POINTS])]
-    path.write_text("\n".join([first + header, *rows]), encoding="utf-8")
+@pytest.mark.parametrize("header", ['\ufeff\ufeff"label","x","y"', '\n\ufeff"label","x","y"'])
+def test_a_mark_of_the_byte_order_hides_no_column(path, header):
+    rows = [",".join(map(str, row)) for row in np.column_stack([LABELS, POINTS])]
+    path.write_text("\n".join([header, *rows]), encoding="utf-8")
     found = load_points(path)
     assert (found.points == POINTS).all()
     assert (found.labels == LABELS).all()
@@ -207,8 +188,6 @@ def test_counted_columns_beside_a_name_are_a_header_and_that_is_said(path):
         assert "line 1 is read as names" in found.notes[0]
     path.write_text("0,1,a\n0.1,0.2,a\n0.3,0.4,b\n")  # the name recurs: it is a class
     assert load_points(path, "3").labels.tolist() == [-1, -1, 1]
-    path.write_text("1,0,a\n0.1,0.2,b\n")
-    assert load_points(path, "3").labels.tolist() == [-1, 1]
 
 
 def test_a_table_of_many_columns(path):
@@ -217,7 +196,6 @@ def test_a_table_of_many_columns(path):
     path.write_text("\n".join([header, *(",".join(map(repr, row)) for row in values.tolist())]))
     assert (load_points(path).points == values).all()
     refused(lambda: load_points(path, "nothing"), "c0, c1, .* and 390 more")
-    refused(lambda: load_points(path, "n" * 10**6), "nnn")
 
 
 def test_classes_keep_their_names():
@@ -302,13 +280,6 @@ def test_what_was_written_is_read(
     assert load_points(path).points.tolist() == values
 
 
-def test_numbers_in_cells():
-    values = {"1": 1.0, "-0,5": -0.5, "1e3": 1000.0, "inf": np.inf, ".5": 0.5}
-    assert {cell: number(cell) for cell in values} == values
-    for cell in ("1.234,5", "1_0", "", ".", "nan", "0x1", "1e"):
-        assert number(cell) is None
-
-
 # Other files
 
 
@@ -346,25 +317,18 @@ def test_arrays_that_are_none(tmp_path):
         ("npy", saved(np.zeros((3, 2), dtype=[("x", float)])), "records with fields"),
         ("npy", saved(POINTS.astype(str)), "text"),
         ("npy", saved(POINTS.astype("M8[s]")), "dates"),
-        ("npy", saved(np.float64(3)), r"got \(\)"),
         ("npy", saved(POINTS[0]), r"got \(2,\)"),
-        ("npy", saved(POINTS[None]), r"got \(1, 24, 2\)"),
         ("npy", saved(POINTS[:0]), "no points"),
         ("npy", saved(POINTS[:, :0]), r"got \(24, 0\)"),
         ("npy", saved(POINTS * np.nan), "finite"),
-        ("npy", WHOLE[:100], "cannot be read"),
         ("npy", WHOLE[:-8], "cannot be read"),
         ("npy", FORGED, "cannot be read"),
-        ("npy", b"", "cannot be read"),
         ("npy", zipped(points_npy=WHOLE), "one array"),
         ("npz", WHOLE, "an archive of arrays"),
-        ("npz", b"PK\x03\x04 and no more", "cannot be read"),
-        ("npz", zipped(points_npy=WHOLE)[:-30], "cannot be read"),
         ("npz", zipped(points_npy=WHOLE, labels_npy=OBJECTS), "Python objects"),
         ("npz", zipped(points_npy=WHOLE[:90]), "cannot be read"),
         ("npz", zipped(points=b"not an array"), "bytes"),
         ("npz", zipped(readme=b"no array"), "'points', only readme"),
-        ("npz", zipped(), "'points', only none"),
         ("npz", zipped(points_npy=WHOLE, labels_npy=saved(LABELS + 0j)), "numbers or names"),
         ("npz", zipped(points_npy=WHOLE, labels_npy=saved(np.arange(24))), "are 24"),
     ):
@@ -387,16 +351,15 @@ def test_npy_of_any_form(tmp_path):
     assert (load_points(path, "3").labels == LABELS).all()
 
 
-@pytest.mark.parametrize("suffix", ["csv", "npz", "h5"])
-def test_files_that_are_none(tmp_path, suffix):
-    refused(lambda: load_points(tmp_path / f"none.{suffix}"), "there is no file")
-    (tmp_path / f"folder.{suffix}").mkdir()
-    refused(lambda: load_points(tmp_path / f"folder.{suffix}"), "is a folder")
-    os.mkfifo(tmp_path / f"pipe.{suffix}")
-    refused(lambda: load_points(tmp_path / f"pipe.{suffix}"), "not a regular file")
-    refused(lambda: load_points(Path(f"a\0b.{suffix}")), "not the name of a file")
-    refused(lambda: load_points(tmp_path / ("n" * 300 + f".{suffix}")), "too long")
-    name = os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9." + suffix.encode())
+def test_files_that_are_none(tmp_path, path):
+    refused(lambda: load_points(path), "there is no file")
+    path.mkdir()
+    refused(lambda: load_points(path), "is a folder")
+    os.mkfifo(tmp_path / "pipe.csv")
+    refused(lambda: load_points(tmp_path / "pipe.csv"), "not a regular file")
+    refused(lambda: load_points(Path("a\0b.csv")), "not the name of a file")
+    refused(lambda: load_points(tmp_path / ("n" * 300 + ".csv")), "too long")
+    name = os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9.csv")
     refused(lambda: load_points(Path(name)), r"there is no file .*caf\\xe9")
 
 
@@ -422,42 +385,29 @@ def test_arguments_that_make_no_sense():
         (lambda: datasets.unit_square(True, 0, GENERATOR), "n_points"),
         (lambda: datasets.two_moons(9, -1, GENERATOR), "noise"),
         (lambda: datasets.two_moons(9, 0.1, "seed"), "rng"),
-        (lambda: datasets.two_moons(9, 0.1, -1), "rng"),
         (lambda: datasets.two_moons(9, 0.1, 2**40), "rng"),
         (lambda: datasets.spiral_arcs(9, np.nan, GENERATOR), "noise"),
         (lambda: datasets.spiral_arcs(9, 0.1, 3), "rng"),
         (lambda: datasets.swiss_roll(9, None), "rng"),
         (lambda: datasets.roll([[1.0]]), r"\(T, 2\)"),
         (lambda: datasets.roll([[-9.0, 0.0]]), "the roll is 2 long"),
-        (lambda: datasets.roll([[1e300, 0.0]]), "the roll is 2 long"),
-        (lambda: datasets.chessboard([[1.0, 0.0]], "a"), "size"),
         (lambda: datasets.chessboard([[1.0, 0.0]], 1e-300), "too small to count squares"),
         (lambda: datasets.chessboard("x", 1), "points"),
-        (lambda: datasets.unit_square(9, 10, GENERATOR), "after must lie between"),
         (lambda: datasets.unit_square(9, 2.5, GENERATOR), "after must be a whole number"),
-        (lambda: datasets.unit_square(9, 2, GENERATOR, 0.5), "inset"),
         (lambda: datasets.unit_square(9, 2, 7), "rng"),
         (lambda: datasets.position_on_moons([[1, 2, 3]]), r"\(T, 2\)"),
         (lambda: datasets.position_on_arcs([[np.nan, 0]]), "finite"),
-        (lambda: datasets.first_of_each_class([1, -1], 1), "no point of class"),
         (lambda: datasets.first_of_each_class([1, 2], 0), "classes must be -1 or"),
-        (lambda: datasets.first_of_each_class([[1], [-1]], 0), "classes must be -1 or"),
         (lambda: datasets.first_of_each_class("ab", 0), "classes must be real"),
         (lambda: datasets.first_of_each_class([1, -1], -1), "after"),
-        (lambda: baselines.OnlineLogistic(0, 1.0), "n_tiles"),
-        (lambda: baselines.OnlineLogistic(2, []), "rates"),
-        (lambda: baselines.OnlineLogistic(2, [[1.0]]), "rates"),
         (lambda: baselines.OnlineLogistic(2, "a"), "rates"),
         (lambda: baselines.OnlineLogistic(2, 1.0).run(OUTPUTS, LABELS * 3), "labels"),
         (lambda: baselines.OnlineLogistic(2, 1.0).run(None, LABELS), "tile outputs"),
         (lambda: baselines.OnlineLogistic(2, 1.0).decision([[1j, 2]]), "complex"),
-        (lambda: baselines.graph_laplacian([]), "tile outputs"),
         (lambda: baselines.LaplacianSVM(None, 1), "lam"),
         (lambda: baselines.LaplacianSVM(1, "a"), "mu"),
-        (lambda: baselines.LaplacianSVM(1, 1).decision(OUTPUTS), "fit it first"),
         (lambda: baselines.LaplacianSVM(1, 1).fit(OUTPUTS, LABELS[:3]), "labels"),
         (lambda: baselines.LaplacianSVM(1, 1).fit(OUTPUTS, LABELS, np.ones(3)), "laplacian"),
-        (lambda: baselines.LaplacianSVM(1, 1).fit(OUTPUTS, LABELS, np.eye(2) * -9), "no penalty"),
         (lambda: baselines.label_spreading(POINTS, LABELS, gamma=-1.0), "gamma"),
         (lambda: baselines.label_spreading(POINTS, LABELS, kernel="x"), "kernel"),
         (lambda: baselines.label_spreading(POINTS, LABELS, alpha=np.nan), "alpha"),
@@ -490,7 +440,6 @@ def test_commands_refuse_in_one_sentence(path):
     given = {"POINTS": path, "FOLDER": path.parent}
     out = path.parent / "out"
     for arguments, words in {
-        "describe --set self=1": "'self'",
         "describe --cells 2": "--cells does nothing without --spiking",
         "describe --spiking --set-spiking self=1": "'self'",
         "describe --spiking --neuron leaky": "neuron",
@@ -498,7 +447,6 @@ def test_commands_refuse_in_one_sentence(path):
         "describe --spiking --cells 1000000": "synapses",
         "run two-moons --set n_tiles=" + "1" * 5000: "5000 digits",
         "run --data POINTS --set tile_radius=1e-12": "too small for a lift",
-        "run --data POINTS --label-column 3": "only x, y",
         "compare --data FOLDER": ".csv",
     }.items():
         line = command_refused(*(given.get(word, word) for word in arguments.split()), "--out", out)

@@ -34,16 +34,17 @@ DATA = {
 
 
 def test_data_are_what_they_are_called():
-    points = {}
     for name, (shape, classes) in DATA.items():
         load, _ = known_data.DATA[name]
-        points[name], labels = load(0)
-        assert points[name].shape == shape
+        points, labels = load(0)
+        assert points.shape == shape
         assert np.unique(labels).tolist() == list(range(classes))
-        assert (load(1)[0] == points[name]).all() == (name != "two moons")
-    assert (points["digits"].min(), points["digits"].max()) == (0, 1)
-    np.testing.assert_allclose(points["wine, standardised"].mean(axis=0), 0, atol=1e-12)
-    np.testing.assert_allclose(points["wine, standardised"].std(axis=0), 1)
+        assert (load(1)[0] == points).all() == (name != "two moons")
+        if name == "digits":
+            assert (points.min(), points.max()) == (0, 1)
+        if name == "wine, standardised":
+            np.testing.assert_allclose(points.mean(axis=0), 0, atol=1e-12)
+            np.testing.assert_allclose(points.std(axis=0), 1)
 
 
 class Fixed:
@@ -81,11 +82,8 @@ def test_the_table_by_hand():
     text = known_data.table({"accuracy": {"iris": accuracy}, "stream": stream})
     # Differences 0.1 and 0.2: mean 0.15, standard deviation 0.0707, error 0.05.
     row = "| iris, 10 | 0.950 ± 0.071 | 0.800 ± 0.000 | 0.600 ± 0.141 | +0.150 ± 0.050 (s.e.) |"
-    assert row in text
-    assert "over 2 seeds" in text
-    assert "1,000,000 points" in text
-    assert "200 MB after the first tenth and of 201 MB at the end" in text
-    assert "would take 8 TB" in text
+    for words in (row, "over 2 seeds", "1,000,000 points", "200 MB ", "201 MB ", "8 TB"):
+        assert words in text
 
 
 def test_a_stream_comes_in_chunks_and_its_memory_is_noted_after_each(monkeypatch):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -67,30 +69,19 @@ def test_every_error_and_strength_is_that_of_a_circuit_of_its_own(run):
 
 
 def test_parts_count_points_without_a_label_by_hand():
-    """Eighty points, the last forty in parts of ten; one share, one gain."""
-    settings = get_experiment(NAME).config("exact", {"n_points": 80, "label_after": 0}).settings
-    assert (settings.change, settings.part) == (40, 10)
-    y, classes = np.ones((80, 1, 1)), np.ones(80, dtype=int)
-    silent = np.ones((80, 1), dtype=bool)
-    classes[50:55] = -1  # half of the second part
-    y[60:70] = 0  # the third is silent
-    y[71] = -1
-    silent[70:78] = False  # of the fourth two points count, and both are right
-    assert module.by_part(y, classes, silent, settings).tolist() == [[[0], [0.5], [0.5], [0]]]
-    silent[70:] = False
-    assert np.isnan(module.by_part(y, classes, silent, settings)[0, 3, 0])
-    # Of 83 points 42 come after the exchange, and two of them after the four parts.
+    """Of 83 points 42 come after the exchange: four parts of ten, and two points more."""
     settings = get_experiment(NAME).config("exact", {"n_points": 83, "label_after": 0}).settings
     assert (settings.change, settings.part) == (41, 10)
-    y, classes, silent = (np.ones(shape) for shape in ((83, 1, 1), (83,), (83, 1)))
+    y, classes = np.ones((83, 1, 1)), np.ones(83, dtype=int)
+    silent = np.ones((83, 1), dtype=bool)
+    classes[51:56] = -1  # half of the second part
+    y[61:71] = 0  # the third is silent
+    y[72] = -1
+    silent[71:79] = False  # of the fourth two points count, and both are right
     classes[81:] = -1
-    assert module.by_part(y, classes, silent > 0, settings).tolist() == [[[0], [0], [0], [0]]]
-
-
-def test_the_critical_gain_by_hand():
-    """Two tiles that answer one point in three and two in three: E(h h^T) = diag(1/3, 2/3)."""
-    h = np.array([[1.0, 0], [0, 1], [0, 1]])
-    assert module.critical(h) == pytest.approx(1.5)
+    assert module.by_part(y, classes, silent, settings).tolist() == [[[0], [0.5], [0.5], [0]]]
+    silent[71:81] = False
+    assert np.isnan(module.by_part(y, classes, silent, settings)[0, 3, 0])
 
 
 def with_values(registered, values, choosing=None):
@@ -117,9 +108,8 @@ def errors(few_third, more_second, elsewhere=0.3):
 @pytest.mark.parametrize("rule", module.RULES)
 def test_a_readout_learns_anew_if_it_is_right_where_that_is_asked(registered, rule):
     other = {"printed": "constant", "constant": "gated", "gated": "printed"}[rule]
-    for few, more, elsewhere, expected in (
-        *((0.09, 0.015, 0.9, True), (0.11, 0.015, 0.3, False), (0.09, 0.025, 0.3, False)),
-    ):
+    cases = ((0.09, 0.015, 0.9, True), (0.11, 0.015, 0.3, False), (0.09, 0.025, 0.3, False))
+    for few, more, elsewhere, expected in cases:
         # The other one is right, and decides nothing.
         values = {f"{rule}_wrong": errors(few, more, elsewhere), f"{other}_wrong": errors(0, 0)}
         merged = with_values(registered, values)
@@ -149,8 +139,7 @@ UP, DOWN = (0.1, 0.9), (0.9, 0.1)
         (0.1, 0.9, 0.52, 0.9, 14, False),  # carried on below
         (0.1, 0.9, 0.1, 0.48, 14, False),  # faded above
         # Of the two gains on a side, either may be the one at which it does not.
-        *((DOWN, 0.9, 0.1, 0.9, 14, False), (UP, 0.9, 0.1, 0.9, 14, False)),
-        *((0.1, UP, 0.1, 0.9, 14, False), (0.1, DOWN, 0.1, 0.9, 14, False)),
+        *((DOWN, 0.9, 0.1, 0.9, 14, False), (0.1, UP, 0.1, 0.9, 14, False)),
         *((0.1, 0.9, UP, 0.9, 14, False), (0.1, 0.9, 0.1, DOWN, 14, False)),
         # Where gains are all on one side there is nothing to part.
         (0.1, 0.1, 0.1, 0.1, 5000, None),
@@ -181,11 +170,9 @@ def gated(registered, wrong, strength, few=0.3):
     array = np.full((3, 4, 4), 0.3)
     array[1, 2] = 0.9, 0.8, *np.broadcast_to(wrong, 2)
     array[0, 2] = 0.05, 0.06, *np.broadcast_to(few, 2)
-    values = {
-        "gated_wrong": array,
-        "gated_strength": np.array([0.1, 0.2, *np.broadcast_to(strength, 2)]),
-    }
-    return claim_named(NAME, with_values(registered, values), "carries and is over")
+    strengths = np.array([0.1, 0.2, *np.broadcast_to(strength, 2)])
+    merged = with_values(registered, {"gated_wrong": array, "gated_strength": strengths})
+    return claim_named(NAME, merged, "carries and is over")
 
 
 def test_the_gated_readout_has_to_do_both_above_its_critical_gain(registered):
@@ -219,7 +206,6 @@ def test_numbers_are_printed(registered):
     assert "0.200 ± 0.001" in claim_named(NAME, merged, "a critical gain parts").control
     anew = claim_named(NAME, merged, "a constant rate learns")
     assert "1000: 0.70 0.70 0.30 0.70 and 0.70 0.70 0.35 0.70" in anew.control
-    assert all(len(claim.short) <= 60 for claim in get_experiment(NAME).claims(registered))
     assert_printed(NAME, registered, grids=True)
 
 
@@ -236,27 +222,11 @@ def test_settings_are_taken_within_their_range():
         ("gated_grid", ((0,),), ((-1,), ())),
     ):
         assert_range(NAME, setting, within, beyond)
-    for name, instead in (
-        *(("mu", "mu_grid"), ("n_readouts", "mu_grid"), ("readout_rule", "gated_grid")),
-        *(("readout_rate", "constant_rate"), ("clamp_labels", "gated_grid")),
-    ):
-        refused(
-            lambda given={name: 1}: get_experiment(NAME).config("exact", given),
-            f"{name}.* {instead} ",
-        )
-
-
-def test_the_registered_settings_are_those_that_were_chosen():
-    experiment = get_experiment(NAME)
-    config = experiment.config("exact", {})
-    assert (config.parameters, experiment.repeats) == (CircuitParameters(), 20)
-    assert config.settings.model_dump() == {
-        **{"n_points": 8000, "label_after": 200, "noise": 0.05, "few": 0.01, "more": 0.05},
-        **{"other_shares": (0.002, 0.005, 0.02), "constant_rate": 0.005, "gated_rate": 0.9},
-        "mu_grid": (2, 4, 8, 12, 20, 30, 100, 1000),
-        "gated_grid": (0.8, 0.9, 0.95, 1.0, 1.05, 1.1, 1.2),
-    }
-    assert experiment.seeds(20) == [*range(20), *range(SELECTION_SEED, SELECTION_SEED + 10)]
+    instead = {"mu": "mu_grid", "n_readouts": "mu_grid", "readout_rate": "constant_rate"}
+    instead |= {"readout_rule": "gated_grid", "clamp_labels": "gated_grid"}
+    for name, other in instead.items():
+        make = partial(get_experiment(NAME).config, "exact", {name: 1})
+        refused(make, f"{name}.* {other} ")
 
 
 def test_all_points_may_be_labelled():

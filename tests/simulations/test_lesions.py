@@ -48,38 +48,34 @@ def scores(circuit, others, known):
     """Coverage and accuracy by a loop over what a circuit answers."""
     h, y = circuit.respond(others), circuit.predict(others)[:, 0]
     right = [0.5 if y[t] == 0 else float(np.sign(y[t]) == known[t]) for t in range(len(y))]
-    return np.mean([any(row > 0) for row in h]), np.mean(right)
+    return [np.mean([any(row > 0) for row in h]), np.mean(right)]
 
 
 def test_lesions_are_those_of_circuits_that_run_in_one_go(run, data):
     points, labels, others, known, whole, orders = data
     idle = np.flatnonzero(~whole.state.in_use)
-    assert (float(run["before_coverage"]), float(run["before_accuracy"])) == pytest.approx(
-        scores(whole, others, known)
-    )
+
+    def stored(one, when):
+        return [float(one[f"{when}_{measure}"]) for measure in ("coverage", "accuracy")]
+
+    assert stored(run, "before") == pytest.approx(scores(whole, others, known))
     for share in (0.3, 0.7):
         gone = [order[: round(share * len(order))] for order in orders]
         after = []
         for tiles in gone:
-            circuit = ReferenceCircuit(
-                P, MOONS_LIFT, settling="exact", perturbations=[Lesion(tiles=tiles, at=300)]
-            )
+            done = [Lesion(tiles=tiles, at=300)]
+            circuit = ReferenceCircuit(P, MOONS_LIFT, settling="exact", perturbations=done)
             circuit.run(points[:300], labels[:300])
             after.append(scores(circuit, others, known))
         found = run.sel(share=share)
-        assert [float(found["after_coverage"]), float(found["after_accuracy"])] == pytest.approx(
-            list(np.mean(after, axis=0))
-        )
+        assert stored(found, "after") == pytest.approx(np.mean(after, axis=0))
         for condition in module.CONDITIONS:
             tiles = gone[0] if "spare" in condition else np.concatenate([gone[0], idle])
             done = [Lesion(tiles=tiles, at=300)] + [Freeze(at=300)] * ("frozen" in condition)
             circuit = ReferenceCircuit(P, MOONS_LIFT, settling="exact", perturbations=done)
             circuit.run(points, labels)
-            later = found.sel(condition=condition)
-            assert [
-                float(later["later_coverage"]),
-                float(later["later_accuracy"]),
-            ] == pytest.approx(list(scores(circuit, others, known)))
+            later = stored(found.sel(condition=condition), "later")
+            assert later == pytest.approx(scores(circuit, others, known))
 
 
 def test_expected_coverage_is_the_mean_over_all_lesions():
@@ -91,7 +87,6 @@ def test_expected_coverage_is_the_mean_over_all_lesions():
     ]
     found = damaging.expected_coverage(np.array([0, 1, 2, 3]), 4, 2)
     assert found == pytest.approx(np.mean(covered))
-    assert found == pytest.approx((0 + 1 / 2 + 5 / 6 + 1) / 4)
     assert damaging.expected_coverage(np.array([1, 2]), 5, 0) == 1
     # One tile is left at least.
     assert [damaging.lost(share, 10) for share in (0.04, 0.3, 0.96)] == [0, 3, 9]
@@ -200,18 +195,16 @@ def test_the_linear_response_is_that_of_many_presentations(data, on, times):
     point = int(np.argmax((h > 0).sum(axis=1)))
     active = (h[[point]] > 0).sum(axis=1)
     assert active[0] >= 3  # so that what is along and what is across h* can be told apart
-    response = damaging.noise_variance(
-        learned, others[[point]], active, int(whole.state.in_use.sum())
-    )[on]
+    used = int(whole.state.in_use.sum())
+    response = damaging.noise_variance(learned, others[[point]], active, used)[on]
     size, tau = 0.01, {"h": P.tau_h_, "u": P.tau_u_, "V": P.tau_V_}[on]
     circuit = ReferenceCircuit(P, MOONS_LIFT, perturbations=[Noise(on=on, size=size, seed=2)])
     circuit.state = whole.state
     found = circuit.respond(np.repeat(others[[point]], times, axis=0)) - h[point]
     # 500 sums of a few squares: a standard error of 4 to 7 %, of 250 a factor of 1.4 more; one
     # active tile more or less makes a difference of a quarter or more, where it makes one.
-    assert (found**2).sum(axis=1).mean() == pytest.approx(
-        size**2 * P.dt_ / tau * response, rel=0.12
-    )
+    expected = size**2 * P.dt_ / tau * response
+    assert (found**2).sum(axis=1).mean() == pytest.approx(expected, rel=0.12)
 
 
 def test_the_delay_that_settles_in_time_is_where_the_factor_says_so(run):
@@ -222,10 +215,6 @@ def test_the_delay_that_settles_in_time_is_where_the_factor_says_so(run):
             theory.delayed_factor(gamma, 1.0, int(d)) for d in (np.floor(limit), np.ceil(limit))
         )
         assert low <= in_time <= high
-    assert run["left"].values.tolist() == [1, 2, 3, 4]
-    names = ["spare, learns", "spare, frozen", "none, learns", "none, frozen"]
-    assert run["condition"].values.tolist() == names
-    assert run["interneurons"].values.tolist() == list(range(1, 9))
 
 
 def with_values(registered, spread=0.0, **values):
@@ -243,12 +232,24 @@ def verdict(registered, words, spread=1e-3, **values):
     return claim_named(NAME, with_values(registered, spread, **values), words).holds
 
 
-def test_coverage_has_to_be_as_expected_at_every_share(registered):
-    plain = with_values(registered, 0.0, predicted_coverage=[0.9, 0.7])
-    for found, expected in (([0.94, 0.66], True), ([0.96, 0.7], False), ([0.9, 0.64], False)):
-        merged = with_values(plain, 1e-3, after_coverage=found)
-        assert claim_named(NAME, merged, "as overlaps predict").holds is expected
-    assert claim_named(NAME, merged, "as overlaps predict").constructed
+def test_every_figure_has_to_be_as_predicted(registered):
+    plain = with_values(registered, predicted_coverage=[0.9, 0.7])
+    for found, holds in (([0.94, 0.66], True), ([0.96, 0.7], False), ([0.9, 0.64], False)):
+        assert verdict(plain, "as overlaps predict", after_coverage=found) is holds
+    assert claim_named(NAME, plain, "as overlaps predict").constructed
+    same = {"interneuron_error": 1e-9, "left_error": 1e-8, "interneuron_accuracy": 1.0}
+    for values, holds in (
+        ({}, True),
+        ({"interneuron_error": [2e-6, *[0] * 7]}, False),
+        ({"left_error": [0, 0, 0, 2e-6]}, False),
+        ({"interneuron_accuracy": [0.9, *[1.0] * 7]}, False),
+    ):
+        assert verdict(registered, "one interneuron", 0.0, **same | values) is holds
+    predicted = registered["predicted_growth"].isel(repeat=0).to_numpy()
+    for off, holds in ((0.002, True), (0.004, False), (np.nan, False)):  # nan: not measured
+        growth = predicted.copy()
+        growth[1, 2] += off
+        assert verdict(registered, "linear stability", 0.0, growth=growth) is holds
 
 
 def table(**conditions):
@@ -281,26 +282,6 @@ def test_without_idle_tiles_a_part_is_closed(registered):
         assert claim_named(NAME, merged, "closes a part").holds is holds
 
 
-def test_interneurons_have_to_agree_with_the_closed_form_and_with_one_another(registered):
-    same = {"interneuron_error": 1e-9, "left_error": 1e-8, "interneuron_accuracy": 1.0}
-    for values, holds in (
-        ({}, True),
-        ({"interneuron_error": [2e-6, *[0] * 7]}, False),
-        ({"left_error": [0, 0, 0, 2e-6]}, False),
-        ({"interneuron_accuracy": [0.9, *[1.0] * 7]}, False),
-    ):
-        assert verdict(registered, "one interneuron", 0.0, **same | values) is holds
-
-
-def test_growth_has_to_be_that_of_linear_stability(registered):
-    predicted = registered["predicted_growth"].isel(repeat=0).to_numpy()
-    assert verdict(registered, "linear stability", 0.0, growth=predicted + 0.002) is True
-    predicted[1, 2] += 0.004
-    assert verdict(registered, "linear stability", 0.0, growth=predicted) is False
-    predicted[1, 2] = np.nan  # could not be measured
-    assert verdict(registered, "linear stability", 0.0, growth=predicted) is False
-
-
 def test_limits_have_to_be_within_a_step(registered):
     # The limit is the last delay before the first that fails.
     for settled, limits in (([[1.0, 0.5, 1.0], [1.0, 1.0, 0.6]], [0, 4]), (0.0, [-1, -1])):
@@ -319,29 +300,24 @@ def test_limits_have_to_be_within_a_step(registered):
         assert claim(*predicted).holds is False
 
 
-def test_the_linear_response_is_asked_of_weak_noise_alone(registered):
-    def holds(ratio):
-        predicted = np.array([[0.1, 3.0], [0.2, 3.0], [0.3, 3.0]])
-        plain = with_values(registered, 0.0, predicted_noise_error=predicted)
-        return verdict(plain, "noise moves h", noise_error=predicted * ratio)
-
-    assert holds(np.array([[0.9, 0.1], [1.1, 0.1], [1.0, 0.1]])) is True
-    assert holds(np.array([[0.9, 1.0], [1.2, 1.0], [1.0, 1.0]])) is False
-    assert holds(np.array([[0.8, 1.0], [1.0, 1.0], [1.0, 1.0]])) is False
-    # Noise of a tenth is weak, and none at all says nothing.
-    predicted = np.array([[0.0, 3.0], [0.0, 3.0], [0.0, 3.0]])
-    merged = registered.assign_coords(size=[0.0, 0.1])
-    merged = with_values(merged, 0.0, predicted_noise_error=predicted)
-    for ratio, expected in ((1.3, False), (1.0, True)):
-        found = with_values(merged, 1e-3, noise_error=predicted * ratio)
-        assert claim_named(NAME, found, "noise moves h").holds is expected
-
-
-def test_moons_have_to_be_told_apart_in_weak_noise_alone(registered):
+def test_only_weak_noise_counts(registered):
+    """Noise of up to a tenth is weak, and none at all says nothing."""
+    for sizes, first, ratio, holds in (
+        ((0.03, 1.0), [0.1, 0.2, 0.3], [[0.9, 0.1], [1.1, 0.1], [1.0, 0.1]], True),
+        ((0.03, 1.0), [0.1, 0.2, 0.3], [[0.9, 1.0], [1.2, 1.0], [1.0, 1.0]], False),
+        ((0.03, 1.0), [0.1, 0.2, 0.3], [[0.8, 1.0], [1.0, 1.0], [1.0, 1.0]], False),
+        ((0.0, 0.1), [0.0, 0.0, 0.0], 1.3, False),
+        ((0.0, 0.1), [0.0, 0.0, 0.0], 1.0, True),
+    ):
+        predicted = np.column_stack([first, [3.0] * 3])
+        merged = registered.assign_coords(size=list(sizes))
+        merged = with_values(merged, predicted_noise_error=predicted)
+        found = predicted * np.asarray(ratio)
+        assert verdict(merged, "noise moves h", noise_error=found) is holds
     for second, accuracy, holds in (
         (1.0, [[0.995, 0.5], [0.995, 0.5], [0.995, 0.5]], True),
         (1.0, [[0.995, 1.0], [0.98, 1.0], [0.995, 1.0]], False),
-        (0.1, [[0.995, 0.98], [0.995, 0.995], [0.995, 0.995]], False),  # a tenth is weak
+        (0.1, [[0.995, 0.98], [0.995, 0.995], [0.995, 0.995]], False),
     ):
         merged = registered.assign_coords(size=[0.03, second])
         assert verdict(merged, "told apart", noise_accuracy=np.array(accuracy)) is holds
@@ -358,26 +334,16 @@ def test_numbers_are_printed(registered):
     merged = with_values(
         registered,
         later_coverage=table(spare=[0.8, 0.7], spare_frozen=[0.8, 0.6]),
-        later_accuracy=table(spare=[0.9, 0.6], spare_frozen=[0.5, 0.4]),
+        later_accuracy=table(spare=[0.9, 0.6]),
         critical_delay=[2.0, 8.0],
         settling_delay=[1.0, 4.0],
-        cut_error=12.5,
-        growth=0.9,
-        predicted_growth=np.array([[0.8, 0.9, 0.9], [0.7, 0.9, 0.9]]),
         noise_accuracy=np.array([[1.0, 0.55], [1.0, 0.65], [1.0, 0.75]]),
     )
-    for words, said in (
-        ("overlaps", "0.7, 0.3"),
-        ("heals", "coverage at least 0.600"),
-        ("closes", "0.700"),
-        ("one interneuron", "12.500"),
-        ("linear stability", "off by up to 0.20"),
-        ("told apart", "0.550 ± 0.000 (h), 0.650 ± 0.000 (u), 0.750 ± 0.000 (V)"),
-    ):
-        assert said in claim_named(NAME, merged, words).control
+    told = claim_named(NAME, merged, "told apart").control
+    assert "0.550 ± 0.000 (h), 0.650 ± 0.000 (u), 0.750 ± 0.000 (V)" in told
     heals = claim_named(NAME, merged, "heals by itself")
     assert "0.900 at 0.3, 0.600 at 0.7, coverage 0.800 at 0.3, 0.700 at 0.7" in heals.figure
-    assert "at least 0.600, " in heals.short
+    assert "coverage at least 0.600" in heals.control
     # Steps of 1000/1024 ms.
     said = "2.0 steps, 2.0 ms (τ_u = 12.5 ms), 8.0 steps, 7.8 ms (τ_u = 25 ms)"
     assert said in claim_named(NAME, merged, "linear stability").figure

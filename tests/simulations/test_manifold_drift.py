@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 import pytest
 
-from circuits import CircuitParameters, ReferenceCircuit
+from circuits import ReferenceCircuit
 from circuits.errors import ParameterError
 from circuits.measures import tile_centers_of
 from simulations.baselines import nearest_chain, window_propagation
@@ -21,17 +21,11 @@ from tests.simulations.printed import assert_printed
 from tests.simulations.small import TINY, assert_range, claim_named, planted, simulate
 
 NAME = "manifold-drift"
-PARAMETERS = {"n_tiles": 80, "tile_radius": 0.4, "recruit_below": 0.2, "learning_rate": 0.005}
 
 
 FEW = {
-    **{
-        "n_points": 103,
-        "drift_after": 52,
-        "label_after": 20,
-        "measured": 31,
-        "windows": (7, 11, 30),
-    },
+    **{"n_points": 103, "drift_after": 52, "label_after": 20, "measured": 31},
+    **{"windows": (7, 11, 30)},
     **{"speed": 20.0, "deform_speed": 40.0, "fast_speed": 60.0, "noise": 0.04, "more_noise": 0.1},
     **{"map_after": 50, "map_speeds": (500.0, 1000.0), "map_rates": (0.02, 0.04), "map_tiles": 6},
     **{"paper_mu": 20.0, "paper_rate": 0.02, "gated_mu": 1.05, "gated_rate": 0.8, "n_tiles": 12},
@@ -80,22 +74,19 @@ def test_streams_are_what_they_are_called():
 
 def test_the_map_is_of_moons_that_make_half_a_turn():
     settings = configured(TINY[NAME]).settings
-    stream = settings.turned(25.0, 3)
-    rng = np.random.default_rng([3, 5])
-    # Half a cycle at 25 cycles per 10,000 points takes 200.
-    points, classes = drifting_moons(300, 0.05, rng, "rotate", 25.0, 100)
-    assert (stream.points == points).all()
-    assert (stream.classes == classes).all()
+    slow = settings.turned(25.0, 3)
+    # Half a cycle at 25 cycles per 10,000 points takes 200, at 100 it takes 50. All are of the
+    # points of the slowest, each moved at its own speed.
+    for speed, length in ((25.0, 300), (100.0, 150)):
+        rng = np.random.default_rng([3, 5])
+        points, classes = drifting_moons(300, 0.05, rng, "rotate", speed, 100)
+        stream = settings.turned(speed, 3)
+        assert len(stream.points) == length
+        assert (stream.points == points[:length]).all()
+        assert (stream.classes == classes[:length]).all()
+        assert (stream.labels == slow.labels[:length]).all()
     assert len(settings.turned(3000.0, 3).points) == 102
-    # All are of the points of the slowest, each moved at its own speed.
-    rng = np.random.default_rng([3, 5])
-    points, classes = drifting_moons(300, 0.05, rng, "rotate", 100.0, 100)
-    faster = settings.turned(100.0, 3)
-    assert (faster.points == points[:150]).all()
-    assert (faster.classes == classes[:150]).all()
-    assert (faster.points[:101] == stream.points[:101]).all()
-    assert (faster.labels == stream.labels[:150]).all()
-    assert np.count_nonzero(faster.labels) == 2
+    assert np.count_nonzero(slow.labels) == 2
 
 
 def in_halves(y, classes):
@@ -121,7 +112,7 @@ def test_every_accuracy_is_that_of_a_circuit_of_its_own(run, name):
         answers[f"chain {window}"] = nearest_chain(stream.points, given, window)
     answers["propagation"] = window_propagation(stream.points, given, 200, 100)
     assert sorted(answers) == sorted(run["follower"].values)
-    ends = list(range(2, 103, 2))  # a window is a forty-eighth of the stream
+    ends = list(range(2, 103, 2))
     assert run["time"].values.tolist() == ends
     for follower, y in answers.items():
         right = in_halves(y, stream.classes)
@@ -230,23 +221,22 @@ def test_both_other_ways_have_to_be_followed(registered, verdicts):
         assert verdicts("{} follows moons that", values) == expected
     merged = plant(registered, {("translate", "gated"): 0.7, ("deform", "gated"): 0.8})
     claim = claim_named(NAME, merged, "the gated readout follows moons that")
-    assert claim.short.startswith("0.700 (translate), 0.800 (deform), p ")
-    assert claim.figure == "0.700 ± 0.000 (translate), 0.800 ± 0.000 (deform)"
-    assert "frozen: 0.900 ± 0.000 (translate), 0.900 ± 0.000 (deform); translate:" in claim.control
-    assert "propagation 0.900 ± 0.000, chain 7 0.900 ± 0.000, chain 11 0.9" in claim.control
+    assert "0.700 ± 0.000 (translate), 0.800 ± 0.000 (deform)" in claim.figure
+    assert "frozen: 0.900 ± 0.000 (translate), 0.900 ± 0.000 (deform)" in claim.control
 
 
 def test_recycling_has_to_help_either_readout_on_the_fast_stream(registered):
-    def claim(paper, gated, stream="fast"):
-        values = {(stream, "paper"): 0.9 + paper, (stream, "gated"): 0.9 + gated}
-        return claim_named(NAME, plant(registered, values), "used tiles move on")
-
-    both = claim(0.05, 0.02)
-    assert both.holds is True
-    assert both.short.startswith("+0.050 (paper), +0.020 (gated), p ")
-    assert claim(0.05, -0.05).holds is False
-    assert claim(-0.05, 0.05).holds is False
-    assert claim(0.05, 0.05, "noisy").holds is not True
+    for stream, paper, gated, expected in (
+        ("fast", 0.95, 0.92, True),
+        ("fast", 0.95, 0.85, False),
+        ("fast", 0.85, 0.95, False),
+        ("noisy", 0.95, 0.95, None),
+    ):
+        values = {(stream, "paper"): paper, (stream, "gated"): gated}
+        claim = claim_named(NAME, plant(registered, values), "used tiles move on")
+        assert claim.holds is expected
+        if expected:
+            assert "+0.050 (paper), +0.020 (gated)" in claim.short
 
 
 def limit(run, *rates):
@@ -269,16 +259,11 @@ def limit(run, *rates):
 
 def test_the_limit_is_the_geometric_mean_at_every_rate(run):
     claim = limit(run, 0.8, 1.25)
-    assert claim.holds is True
-    assert "limit 0.80 to 1.25, p < " in claim.short
-    assert ": 0.80 (η = " in claim.figure
-    assert ", 1.25 (η = " in claim.figure
-    assert ": 2.40 (η = " in claim.control
-    assert ", 3.75 (η = " in claim.control
-    for rates, holds in (
-        *(((0.53, 1.9), True), ((2.1, 1.0), False)),
-        *(((1.0, 0.47), False), ((1.0, 2.0), None)),
-    ):
+    assert "limit 0.80 to 1.25" in claim.short
+    for rates, text in (((0.8, 1.25), claim.figure), ((2.4, 3.75), claim.control)):
+        assert all(f" {rate:.2f} (η = " in text for rate in rates)
+    cases = {(0.53, 1.9): True, (2.1, 1.0): False, (1.0, 0.47): False, (1.0, 2.0): None}
+    for rates, holds in cases.items():
         assert limit(run, *rates).holds is holds, rates
 
 
@@ -303,9 +288,6 @@ def test_settings_that_do_not_fit_are_refused():
         ({"recycle": False}, "recycle .* n_tiles"),
     ):
         refused(partial(get_experiment(NAME).config, "exact", changes), words, ParameterError)
-
-
-def test_settings_are_taken_within_their_range():
     for setting, within, beyond in (
         ("label_after", (0, 1980), (-1, 1981)),
         ("drift_after", (1020, 7000), (1019, 7001)),
@@ -323,20 +305,6 @@ def test_settings_are_taken_within_their_range():
         assert_range(NAME, setting, within, beyond)
 
 
-def test_the_registered_settings_are_those_that_were_chosen():
-    config = get_experiment(NAME).config("exact", {})
-    assert config.parameters == CircuitParameters(**PARAMETERS, recycle=True)
-    settings = config.settings
-    assert (settings.paper_mu, settings.paper_rate) == (30, 0.01)
-    assert (settings.gated_mu, settings.gated_rate) == (1.1, 0.9)
-    assert (settings.n_points, settings.drift_after, settings.measured) == (12_000, 2000, 5000)
-    assert (settings.label_after, settings.map_after) == (1000, 2000)
-    quick = get_experiment(NAME).config("exact", {}, quick=True).settings
-    # Some cells of the whole map.
-    assert set(quick.map_speeds) < set(settings.map_speeds)
-    assert set(quick.map_rates) < set(settings.map_rates)
-
-
 @pytest.mark.filterwarnings("ignore::circuits.errors.LostLabelWarning")
 def test_every_cell_of_the_map_is_of_a_circuit_of_its_own(run):
     assert run["map"].dims == ("tiles", "eta", "speed")
@@ -345,10 +313,8 @@ def test_every_cell_of_the_map_is_of_a_circuit_of_its_own(run):
         turned = configured(FEW).settings.turned(speed, 5)
         assert len(turned.points) == length
         for eta in (0.02, 0.04):
-            for tiles, changes in (
-                ("recruited", {}),
-                ("shifted", {"n_tiles": 6, "recycle": False}),
-            ):
+            shifted = {"n_tiles": 6, "recycle": False}
+            for tiles, changes in (("recruited", {}), ("shifted", shifted)):
                 own = circuit("gated", learning_rate=eta, **changes)
                 y = own.run(turned.points, turned.labels)["y"].to_numpy()[-last:, 0]
                 expected = np.mean(in_halves(y, turned.classes[-last:]))
@@ -373,26 +339,3 @@ def test_pictures_are_of_moments_from_the_start_of_the_drift_to_the_end(run):
     stream = longer.settings.stream("rotate", 5)
     shown = module.pictures(longer, stream)["shown_point"][1]
     assert (shown[0] == stream.points[10:130]).all()
-
-
-def test_others_are_given_what_comes_before_the_drift():
-    """A point is of another class than all before it, and the next one is at its place: that has
-    its answer if the class was given, which it is up to the drift."""
-    settings = configured(FEW).settings
-    points = np.random.default_rng(0).normal(size=(103, 2)) * 0.1
-    for odd, answer in ((51, -1), (52, 1)):
-        classes = np.ones(103, dtype=int)
-        classes[odd] = -1
-        points[odd + 1] = points[odd]
-        stream = module.Stream(points, classes, np.zeros(103, dtype=int))
-        found = module.others(settings, stream)
-        assert found.keys() == {"chain 7", "chain 11", "chain 30", "propagation"}
-        assert found["chain 7"][odd + 1] == answer
-    # Two hundred points in a window, a hundred at a time.
-    settings = configured(TINY[NAME]).settings
-    stream = settings.stream("noisy", 1)
-    given = np.where(np.arange(400) < 200, stream.classes, 0)
-    wanted = window_propagation(stream.points, given, 200, 100)
-    assert (module.others(settings, stream)["propagation"] == wanted).all()
-    for other in ((201, 100), (200, 101)):
-        assert (window_propagation(stream.points, given, *other) != wanted).any()

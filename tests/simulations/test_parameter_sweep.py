@@ -92,18 +92,14 @@ def test_a_dimension_for_every_parameter_and_one_for_repeats(tmp_path):
     expected = [[[100 * mu + seed for seed in (5, 6)]] * 2 for mu in (1, 2, 3)]
     assert found["value"].to_numpy().tolist() == expected
     assert found["value"].attrs == {"units": "1"}
-    assert found["mu"].to_numpy().tolist() == [1, 2, 3]
-    assert found["readout"].to_numpy().tolist() == ["clip", "tanh"]
     assert found["seed"].to_numpy().tolist() == [5, 6]
     assert found["value"].sel(mu=2, readout="tanh").to_numpy().tolist() == [205, 206]
     assert found["whole"].dtype.kind == "i"
     assert found["word"].sel(mu=1, readout="clip").to_numpy().tolist() == ["odd", "even"]
     assert found["course"].dims == ("mu", "readout", "repeat", "place")
     assert found["course"].sel(mu=3, readout="clip").isel(repeat=1).values.tolist() == [0, 3, 6]
-    assert dict(zip(found["swept_parameter"].values, found["swept"].values, strict=True)) == {
-        "mu": 3,
-        "readout": 2,
-    }
+    assert found["swept_parameter"].values.tolist() == ["mu", "readout"]
+    assert found["swept"].values.tolist() == [3, 2]
     # Every combination before the next seed.
     assert Toy.asked == [(mu, seed) for seed in (5, 6) for mu in (1, 1, 2, 2, 3, 3)]
 
@@ -112,12 +108,8 @@ def test_the_file_is_what_is_returned_and_says_how_it_was_made(tmp_path):
     found = swept(tmp_path, changes={"n_points": 4, "tile_radius": 0.5})
     saved = results.load(tmp_path / f"sweep-{NAME}.nc")
     xr.testing.assert_equal(saved, found)
-    assert {name: saved.attrs[name] for name in ("experiment", "title", "kind", "engine")} == {
-        "experiment": NAME,
-        "title": "A toy",
-        "kind": "sweep toy",
-        "engine": "exact",
-    }
+    expected = {"experiment": NAME, "title": "A toy", "kind": "sweep toy", "engine": "exact"}
+    assert {name: saved.attrs[name] for name in expected} == expected
     assert json.loads(saved.attrs["over"]) == {"mu": [1, 2, 3]}
     config = json.loads(saved.attrs["config"])
     assert config["settings"] == {"n_points": 4, "shift": 0.0}
@@ -183,10 +175,8 @@ def test_of_many_combinations_that_fail_the_first_are_named(tmp_path, monkeypatc
         monkeypatch.setitem(FAULTS, mu, InputError(f"not with {mu}"))
     found = swept(tmp_path, {"mu": range(1, 9), "readout": ["clip"]}, repeats=1, seed=4)
     assert found["run_failed"].sum() == 7
-    assert found.attrs["failed"] == (
-        "at mu=2, readout=clip; mu=3, readout=clip; mu=4, readout=clip; mu=5, readout=clip; "
-        "mu=6, readout=clip and 2 more; the first, with seed 4: not with 2"
-    )
+    named = "; ".join(f"mu={mu}, readout=clip" for mu in range(2, 7))
+    assert found.attrs["failed"] == f"at {named} and 2 more; the first, with seed 4: not with 2"
     assert swept(tmp_path, {"mu": [1]}).attrs["failed"] == ""
 
 
@@ -222,18 +212,6 @@ def test_what_runs_need_is_looked_for_before_anything_is_written(tmp_path, monke
     assert asked[2:] == [(1, [0, 1]), (2, [])]
 
 
-def test_a_complete_sweep_asks_nobody_and_removes_what_a_killed_one_was_writing(
-    tmp_path, monkeypatch
-):
-    expected = swept(tmp_path)
-    left = tmp_path / f"sweep-{NAME}" / f".{'0' * 16}.manifold-circuit-partial.nc"
-    left.write_bytes(b"half")
-    monkeypatch.setattr(repeats, "_on_cluster", lambda *arguments: pytest.fail("asked for"))
-    found = swept(tmp_path, scheduler="tcp://nowhere")
-    assert found["value"].variable.equals(expected["value"].variable)
-    assert not left.exists()
-
-
 def test_what_is_drawn_is_found_where_it_is_renamed(tmp_path, monkeypatch):
     monkeypatch.setattr(Toy, "main", "shift")
     real = Toy.simulate
@@ -252,14 +230,16 @@ def test_what_is_drawn_is_found_where_it_is_renamed(tmp_path, monkeypatch):
 
 
 def test_more_repeats_and_more_values_compute_only_those(tmp_path, capsys):
-    swept(tmp_path)
+    expected = swept(tmp_path)
     Toy.asked.clear()
-    capsys.readouterr()
-    swept(tmp_path)
+    # A complete sweep asks nobody, and removes what a killed one was writing.
+    left = tmp_path / f"sweep-{NAME}" / f".{'0' * 16}.manifold-circuit-partial.nc"
+    left.write_bytes(b"half")
+    found = swept(tmp_path, scheduler="tcp://nowhere")
+    assert found["value"].variable.equals(expected["value"].variable)
+    assert not left.exists()
     assert Toy.asked == []
-    said = capsys.readouterr()
-    assert "toy: 6 of 6 runs were finished before\n" in said.out
-    capsys.readouterr()
+    assert "toy: 6 of 6 runs were finished before\n" in capsys.readouterr().out
     found = swept(tmp_path, {"mu": [3, 4]}, repeats=3)
     assert Toy.asked == [(4, 0), (4, 1), (3, 2), (4, 2)]
     assert found["value"].to_numpy().tolist() == [[300, 301, 302], [400, 401, 402]]
@@ -311,41 +291,21 @@ def test_a_share_of_the_time_may_wait_as_well(tmp_path, monkeypatch):
     assert [add(0, 4), add(1, 5.5), add(2, 500), add(3, 509), add(4, 511)] == [0, 1, 2, 2, 3]
 
 
-def test_where_nothing_can_be_written_nothing_is_computed(tmp_path):
-    (tmp_path / f"sweep-{NAME}").write_text("in the way")
-    refused(lambda: swept(tmp_path), str(tmp_path), FileError)
-    mine = xr.Dataset({"a": ("x", [1.0])}, attrs={"kind": "merged toy"})
-    results.save(mine, tmp_path / "other" / f"sweep-{NAME}.nc")
-    refused(lambda: swept(tmp_path / "other"), "merged toy", FileError)
-    assert Toy.asked == []
+def test_a_sweep_measures_takes_no_seeds_for_choosing_and_names_engines(tmp_path, monkeypatch):
+    def measure(self, config, *rest):
+        engine = f"engine {config.parameters.mu:g}"
+        return self.simulate(config, *rest)[["value", "whole"]].assign_attrs(engine=engine)
 
-
-def test_a_sweep_measures_and_takes_no_seeds_for_choosing(tmp_path, monkeypatch):
     monkeypatch.setattr(Toy, "selection_repeats", 2)
-    monkeypatch.setattr(
-        Toy, "measure", lambda *arguments: Toy.simulate(*arguments)[["value", "whole"]]
-    )
-    found = swept(tmp_path, {"mu": [2]})
+    monkeypatch.setattr(Toy, "measure", measure)
+    found = swept(tmp_path, {"mu": [2, 1]})
     assert {*found.data_vars} == {"swept", "value", "whole"}
     assert found["seed"].to_numpy().tolist() == [0, 1]
-
-
-def test_runs_of_several_engines_are_named(tmp_path, monkeypatch):
-    real = Toy.simulate
-    monkeypatch.setattr(
-        Toy,
-        "simulate",
-        lambda self, config, *rest: real(self, config, *rest).assign_attrs(
-            engine=f"engine {config.parameters.mu:g}"
-        ),
-    )
-    assert swept(tmp_path, {"mu": [2, 1]}).attrs["engine"] == "engine 1 and engine 2"
+    assert found.attrs["engine"] == "engine 1 and engine 2"
 
 
 SPOILED = {
     "damaged": flip_bit,
-    "cut": lambda path: path.write_bytes(path.read_bytes()[:500]),
-    "empty": lambda path: path.write_bytes(b""),
     "of another kind": resaved(lambda table: table.assign_attrs(kind="runs other")),
     "without seeds": resaved(lambda table: table.drop_vars("run_seed")),
 }
@@ -383,11 +343,8 @@ REFUSED = [
     ({"jobs": 0}, "jobs .* got 0"),
     ({"repeats": 20_000}, "20000 repeats from seed 0"),
     ({"engine": "steam"}, "'steam'"),
-    ({"over": {"mu": [1, -1]}}, "with mu=-1: mu must be"),
-    ({"over": [1, 2]}, r"over .* got \[1, 2\]"),
     ({"changes": [1]}, r"changes .* got \[1\]"),
     ({"seed": "a"}, "seed .* got 'a'"),
-    ({"seed": 1.5}, "seed .* got 1.5"),
 ]
 
 
@@ -395,6 +352,11 @@ def test_what_is_refused_leaves_nothing(tmp_path):
     for options, words in REFUSED:
         refused(lambda options=options: swept(tmp_path / "new", **options), words)
     refused(lambda: swept(None), "out .* got None")
+    (tmp_path / f"sweep-{NAME}").write_text("in the way")
+    refused(lambda: swept(tmp_path), str(tmp_path), FileError)
+    mine = xr.Dataset({"a": ("x", [1.0])}, attrs={"kind": "merged toy"})
+    results.save(mine, tmp_path / "other" / f"sweep-{NAME}.nc")
+    refused(lambda: swept(tmp_path / "other"), "merged toy", FileError)
     refused(lambda: sweep([NAME], {"mu": [1]}, out=tmp_path / "new"), r"\['toy'\]", most=500)
     assert not (tmp_path / "new").exists()
     assert Toy.asked == []

@@ -74,7 +74,6 @@ def test_streams_are_answered_before_they_are_learned_from():
     assert (learner.learned, learner.asked) == ([1, 4], [3, 5])
     assert peers.prequential(Echo(), points, truth, np.full(6, -1)) == 0  # no answer
     assert peers.prequential(Echo(), points, np.full(6, 1), labels) == 0.5
-    # From 2 on it is answered with 1 twice, which is right once, and 5 with 2.
     assert peers.prequential(Echo(), points, truth, labels, 2) == pytest.approx(2 / 3)
 
 
@@ -137,7 +136,6 @@ def test_streams_and_labels_are_those_of_the_experiment(monkeypatch):
     monkeypatch.setattr(peers, "river_learners", lambda seed: {"echo": Echo()})
     found = peers.digits_with_few_labels(3)
     assert seen == [10, 50, 100]
-    assert list(found) == ["1", "5", "10"]
     for count, own in found.items():
         few = run["few_accuracy"].sel(n_labels=int(count))
         assert own["circuit, one pass"] == float(few.sel(learner="gated"))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 
 import numpy as np
@@ -74,14 +73,6 @@ def test_the_pilot_of_what_was_not_run_again_is_kept(tmp_path, monkeypatch):
     assert found.keys() == {*names}
     assert found["linear-tiles"] == known["linear-tiles"]
     assert SHARED in found["tiling-arcs"]["claims"]
-
-
-def test_power_in_sentences():
-    claims = {"c": {"verdict": "holds", "power": 0.975}}
-    found = {"repeats": 10, "seeds": "5000 to 5009", "draws": 200, "claims": claims}
-    sentence = power.in_sentences({"arcs": found})["arcs"]["c"]
-    assert re.findall(r"[\d.]+", sentence) == ["0.97", "200", "10", "5000", "5009"]
-    assert "holds" in sentence
 
 
 def test_every_claim_of_the_paper_has_the_power_it_should():

@@ -31,17 +31,6 @@ def files(out) -> list[str]:
     return sorted(path.name for path in (out / NAME).iterdir())
 
 
-@pytest.mark.slow
-def test_processes_give_the_numbers_of_single_runs(tmp_path):
-    merged, claims = sweep.run_experiment(config(), [0, 1, 2], tmp_path, jobs=2)
-    assert files(tmp_path) == ["seed-00000.nc", "seed-00001.nc", "seed-00002.nc"]
-    assert merged["seed"].to_numpy().tolist() == [0, 1, 2]
-    assert len(claims) == 5
-    for seed in range(3):
-        alone = sweep.run_job(sweep.Job(config().as_dict(), seed))["majority"]
-        assert (alone.to_numpy() == merged["majority"].to_numpy()[seed]).all()
-
-
 @pytest.mark.slow  # test_sweeping.py and test_cli.py have quick ones
 def test_a_file_run_again_from_itself_gives_the_same_numbers(tmp_path):
     found = {}

@@ -13,9 +13,8 @@ import pytest
 from circuits import results
 from simulations import kept_runs, parameter_sweep
 from simulations import sweep as repeats
-from simulations.experiments import EXPERIMENTS, get_experiment
 from simulations.parameter_sweep import sweep
-from tests.simulations.small import TINY, simulate, small_run
+from tests.simulations.small import TINY, simulate
 from tests.simulations.test_cli import done, run, start
 from tests.soak import processes
 
@@ -73,18 +72,6 @@ def test_an_interrupted_command_ends_with_what_python_gives(tmp_path, monkeypatc
     assert {*typed.variables} == {*found.variables}
     for name in {*found.variables} - {"run_seconds"}:
         assert typed[name].variable.equals(found[name].variable), name
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore")  # distributed's own
-def test_a_cluster_gives_the_same(tmp_path):
-    pytest.importorskip("distributed")
-    options = {"changes": TINY["two-moons"], "repeats": 2, "engine": "exact"}
-    over = {"tile_radius": [0.3, 0.5]}
-    expected = sweep("two-moons", over, out=tmp_path / "here", **options)
-    with processes.cluster() as (address, _):
-        found = sweep("two-moons", over, out=tmp_path / "there", scheduler=address, **options)
-    assert_same_numbers(found, expected)
 
 
 @pytest.mark.slow
@@ -147,21 +134,3 @@ def test_a_command_that_is_killed_has_kept_what_it_wrote(tmp_path):
     printed = done("sweep", "two-moons", "--over", "mu=1,2000", *words[4:]).stdout
     # The first of the range was among the first to be computed.
     assert "two-moons: 1 of 2 runs were finished before\n" in printed
-
-
-@pytest.mark.parametrize(
-    "name",
-    # The twin compiles two programs; test_spiking_twin.py runs it, too.
-    [
-        pytest.param(name, marks=[pytest.mark.slow] * (name == "spiking-twin"))
-        for name in EXPERIMENTS
-    ],
-)
-def test_the_main_variable_of_an_experiment_is_there(name):
-    experiment = get_experiment(name)
-    assert experiment.main
-    found = kept_runs.reduced(small_run(name).assign_attrs(failed=""))
-    assert experiment.main in found
-    for dim, place in experiment.main_at.items():
-        assert dim in found[experiment.main].dims
-        assert place is None or place in found[dim]

@@ -69,6 +69,7 @@ def test_everything_that_is_stored_is_what_a_loop_finds(run):
         "square": lambda: rng.random((tiny["n_points"], 2)),
     }
     assert run["time"].values.tolist() == [2, 6, 20, 60, 200]
+    assert list(run["manifold"].values) == list(draws)
     for name, draw in draws.items():
         lift, points = module.MANIFOLDS[name].lift, draw()
         x, alpha = lift(points), lift.alpha(0.3)
@@ -118,14 +119,8 @@ def test_everything_that_is_stored_is_what_a_loop_finds(run):
 
 def test_the_ring_is_even_and_of_radius_one():
     points = module.ring(12, np.random.default_rng(3))
-    np.testing.assert_allclose(np.linalg.norm(points, axis=1), 1)
-    gaps = np.linalg.norm(points - np.roll(points, 1, axis=0), axis=1)
-    np.testing.assert_allclose(gaps, 2 * np.sin(np.pi / 12))
-    angle = 2 * np.pi * np.random.default_rng(3).random() / 12
-    np.testing.assert_allclose(points[0], [np.cos(angle), np.sin(angle)])
-    # About the centre of a sphere of radius 3 all points have the same height, sqrt(8)/3.
-    np.testing.assert_allclose(module.RING_LIFT(points)[:, 2], np.sqrt(8) / 3, rtol=1e-9)
-    assert module.RING_LIFT.alpha(0.3) == pytest.approx(1 - 0.3**2 / 18)
+    angle = 2 * np.pi * (np.random.default_rng(3).random() + np.arange(12)) / 12
+    np.testing.assert_allclose(points, np.column_stack([np.cos(angle), np.sin(angle)]), atol=1e-12)
 
 
 def measured(similarities, outputs):
@@ -133,15 +128,8 @@ def measured(similarities, outputs):
     return dict(zip(module.MEASURES, module.measures(pairs), strict=True))
 
 
-def test_measures_by_hand():
-    """h.h' = 2 (x.x' - alpha) / (1 - alpha) exactly for two similar pairs; of the three others one
-    is right below the threshold and not orthogonal."""
-    found = measured([0.2, 0.4, -0.5, -1.5, -3], [0.4, 0.8, 0.3, 0, 0.005])
-    assert found["similar"] == pytest.approx(1)
-    assert found["factor"] == pytest.approx(2)
-    assert found["residual"] == pytest.approx(0, abs=1e-12)
-    assert found["orthogonal"] == pytest.approx(2 / 3)
-    assert found["orthogonal_near"] == 0
+def test_measures_where_few_pairs_are_left_and_at_their_bounds():
+    """Most values are held against loops above."""
     found = measured([0.2, 0.4], [1.0, 1.0])
     assert found["similar"] == 0
     assert found["factor"] == pytest.approx(0.6 / 0.2)
@@ -156,17 +144,9 @@ def test_measures_by_hand():
     # A hundredth is not below a hundredth.
     found = measured([0.5, -0.5, -0.5], [0.5, 0.01, 0.0])
     assert found["orthogonal"] == found["orthogonal_near"] == 0.5
-
-
-def test_correlations_and_curves_by_hand():
     constant, varying = np.array([2.0, 2.0, 2.0]), np.array([0.0, 1.0, 0.5])
     assert module.correlation(constant, varying) == module.correlation(varying, constant) == 0
     assert module.correlation(np.array([1.0]), np.array([2.0])) == 0
-    assert module.correlation(varying, -varying) == pytest.approx(-1)
-    # Bins of 0.2 from -4 to 1: one pair in the last, two in the first, none elsewhere.
-    pairs = module.Pairs(np.array([0.9, -3.9, -3.95]), np.array([0.7, 0.1, 0.3]))
-    expected = [0.2, *[np.nan] * 23, 0.7]
-    assert module.curve(pairs) == pytest.approx(np.array(expected), nan_ok=True)
 
 
 FEW = {"n_stream": 100, "n_points": 20, "n_starts": 1}
@@ -177,24 +157,21 @@ def test_the_engine_runs_on_the_ring():
     more tiles than points."""
     found = simulate(NAME, "reference", n_tiles=30, **FEW)
     assert 0 < float(found["engine_difference"]) < 1e-5
-    assert found.attrs["engine"] == "reference"
     assert simulate(NAME, n_tiles=30, **FEW)["growth"].equals(found["growth"])
     assert np.isfinite(found["growth"]).all()
 
 
 def test_what_went_wrong_on_any_manifold_is_said(monkeypatch):
     """Four tiles that stay where they are cover a ring as small as they are, and no square."""
-    ring = module.MANIFOLDS["ring"]
-    manifolds = {"ring": ring._replace(draw=lambda n, rng: 0.01 * ring.draw(n, rng))}
-
-    def uncovered(manifolds):
+    ring, square = module.MANIFOLDS["ring"], module.MANIFOLDS["square"]
+    small = {"ring": ring._replace(draw=lambda n, rng: 0.01 * ring.draw(n, rng))}
+    uncovered = []
+    for manifolds in (small, small | {"square": square}):
         monkeypatch.setattr(module, "MANIFOLDS", manifolds)
         found = simulate(NAME, recycle=False, n_tiles=4, **FEW)
-        return found.attrs["uncovered_share"]
-
-    square = module.MANIFOLDS["square"]
-    assert uncovered(manifolds) == 0
-    assert uncovered(manifolds | {"square": square}) > 0.1
+        uncovered.append(found.attrs["uncovered_share"])
+    assert uncovered[0] == 0
+    assert uncovered[1] > 0.1
 
 
 MEASURED = {
@@ -266,28 +243,24 @@ def test_below_the_registered_size_nothing_is_decided():
 
 def test_numbers_are_printed(run):
     merged = sweep.merge([run, simulate(NAME, seed=1)])
-    claim = claim_named(NAME, merged, "outputs follow")
-    mean = merged["measure_value"].sel(measure="similar").mean("repeat")
-    assert f"{float(mean.sel(output='online').min()):.2f}" in claim.short
+    claim, near = (claim_named(NAME, merged, name) for name in ("outputs follow", "online obj"))
+    mean = merged["measure_value"].mean("repeat")
+    similar, ring = mean.sel(measure="similar"), merged.sel(manifold="ring").mean("repeat")
+    assert f"{float(similar.sel(output='online').min()):.2f}" in claim.short
     for output in ("optimum", "placed", "random"):
-        assert f"ring {float(mean.sel(output=output, manifold='ring')):.3g}" in claim.control
-    factor = merged["measure_value"].sel(measure="factor", output="online", manifold="moons")
-    assert f"moons {float(factor.mean()):.3g}" in claim.figure
-    near = claim_named(NAME, merged, "online objective")
+        assert f"ring {float(similar.sel(output=output, manifold='ring')):.3g}" in claim.control
+    factor = mean.sel(measure="factor", output="online", manifold="moons")
+    assert f"moons {float(factor):.3g}" in claim.figure
     for time in (2, 200):
-        ring = float(merged["growth"].sel(time=time, manifold="ring").mean())
-        assert f"{time}: ring {ring:.3g}" in near.figure
-    assert f"ring {float(merged['ratio'][:, 0, 2].mean()):.3g}" in near.control
-    assert all(len(one.short) <= 60 for one in get_experiment(NAME).claims(merged))
+        assert f"{time}: ring {float(ring['growth'].sel(time=time)):.3g}" in near.figure
+    assert f"ring {float(ring['ratio'][2]):.3g}" in near.control
     assert_printed(NAME, merged)
 
 
 def test_settings():
     assert_range(NAME, "n_starts", (1000,), (1001,))
     full, quick = (get_experiment(NAME).config("exact", {}, q).settings for q in (False, True))
-    assert 3 * quick.n_points == full.n_points
-    assert 5 * quick.n_stream == full.n_stream
-    assert quick.n_starts == 1
+    assert (3 * quick.n_points, 5 * quick.n_stream) == (full.n_points, full.n_stream)
     # The documentation prints the objective at these times.
     times = [round(share * full.n_stream) for share in module.GROWTH]
     figure = kept(NAME)[-1].figure

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import random
 import shutil
-import stat
 import subprocess
 import sys
 from pathlib import Path
@@ -53,16 +52,14 @@ def _answer(process: subprocess.Popen[str], what: str, row: Row) -> bool | None:
 
 
 def damaged_cache(count: int, folder: Path) -> Row:
-    """Damage a cache in ``count`` of the known forms; the next circuit must run all the same.
-
-    What else is in the folder must stay.
-    """
+    """Damage a cache in ``count`` of the known forms; the next circuit must run all the same, and
+    what else is in the folder must stay."""
     row = Row("forms of damaged build cache")
     whole = folder / "whole"
     assert _answer(_start(whole), "first", row) is True
     names = list(DAMAGES)
     for name in names if count >= len(names) else random.Random(0).sample(names, count):
-        cache = folder / "cache"
+        cache = folder / name
         shutil.copytree(whole, cache, symlinks=True)
         kept = cache / "0123456789abcdef01234567"
         kept.mkdir()
@@ -75,16 +72,7 @@ def damaged_cache(count: int, folder: Path) -> Row:
             row.lose(f"{name}: a folder that is no build is gone")
         if _answer(_start(cache), f"{name}, again", row):
             row.lose(f"{name}: compiled twice")
-        _remove(cache)
     return row
-
-
-def _remove(folder: Path) -> None:
-    """A tree of which parts may be read-only."""
-    for path in [folder, *folder.rglob("*")]:
-        if path.is_dir() and not path.is_symlink():
-            path.chmod(path.stat().st_mode | stat.S_IRWXU)
-    shutil.rmtree(folder)
 
 
 def cold_crowd(count: int, folder: Path) -> Row:

@@ -9,7 +9,7 @@ import numpy as np
 
 from circuits import CircuitParameters, ManifoldCircuit, ReferenceCircuit, SphereLift
 from circuits.errors import DivergenceError
-from tests.soak.row import Row
+from tests.soak.row import Row, difference
 
 ENGINES = ("numpy", "cython", "cpp_standalone")
 SHAPES = ((1, 1, 1, 1), (2, 1, 1, 2), (5, 2, 2, 2), (12, 3, 1, 3), (40, 4, 1, 2), (25, 6, 3, 8))
@@ -79,10 +79,7 @@ def _run(circuit, points, labels):
 
 def _compare(found, expected, what: str, row: Row) -> bool:
     """Count how far they are apart; True if too far, and the run says that it did not settle."""
-    far = max(
-        float(np.abs(found[name].values - expected[name].values).max())
-        for name in ("h", "u", "y", "W", "b", "w", "V")
-    )
+    far = difference(found[[*"huyWbwV"]], expected)
     if far <= AGREEMENT:
         row.disagreement = max(row.disagreement, far)
         return False

@@ -68,11 +68,10 @@ def _check(
             row.lose(f"{what}: {name} is not whole")
         if "partial" in name:
             row.lose(f"{what}: {name} is left behind")
-    if code == 2:
-        for name in before.keys() & after.keys():
-            # Runs that were finished before the disk was full replace older ones of other settings.
-            if before[name] != after[name] and not name.startswith("out/square-balance"):
-                row.lose(f"{what}: {name} was changed")
+        # Runs that were finished before the disk was full replace older ones of other settings.
+        kept = code == 2 and name in before and not name.startswith("out/square-balance")
+        if kept and before[name] != after[name]:
+            row.lose(f"{what}: {name} was changed")
 
 
 def command_with_room(arguments: list[str], room: int) -> tuple[int, str]:

@@ -14,19 +14,16 @@ from tests.soak.row import Row
 
 SIGNALS = (signal.SIGKILL, signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
 
-RUN = ("run", "two-moons", "--engine", "cpp_standalone", "--set", "label_after=100", "--jobs", 2)
-REPRODUCE = ("reproduce", "--engine", "exact", "--quick", "--jobs")
+RUN = "simulations run two-moons --engine cpp_standalone --set label_after=100 --jobs 2"
+REPRODUCE = "reproduce --engine exact --quick --jobs"
 
-COMMANDS: dict[str, tuple[str, tuple[object, ...]]] = {
-    "run": ("simulations", (*RUN, "--set", "n_points=600", "--repeats", 8)),
-    "reproduce": ("simulations", (*REPRODUCE, 2)),
-    "tiny run": (
-        "simulations",
-        (*RUN, "--set", "n_points=200", "--set", "n_streams=1", "--repeats", 2),
-    ),
-    "tiny reproduce": ("tests.soak.tiny", (*REPRODUCE, 1)),
+COMMANDS = {
+    "run": f"{RUN} --set n_points=600 --repeats 8",
+    "reproduce": f"simulations {REPRODUCE} 2",
+    "tiny run": f"{RUN} --set n_points=200 --set n_streams=1 --repeats 2",
+    "tiny reproduce": f"tests.soak.tiny {REPRODUCE} 1",
 }
-"""Each with its module; a single kill is of the tiny ones."""
+"""The first word is the module; a single kill is of the tiny ones."""
 
 
 def kill_and_resume(name: str, count: int, folder: Path, seed: int = 0) -> Row:
@@ -35,7 +32,7 @@ def kill_and_resume(name: str, count: int, folder: Path, seed: int = 0) -> Row:
     No process may run on, and no half-written file may stay.
     """
     row = Row(f"`{name}` killed (SIGKILL, SIGTERM, SIGINT) and resumed")
-    module, command = COMMANDS[name if count > 1 else f"tiny {name}"]
+    module, *command = COMMANDS[name if count > 1 else f"tiny {name}"].split()
     rng, trial, started = random.Random(seed), 0, time.monotonic()
     expected = folder / "whole"
     code, words = processes.run(*command, "--out", expected, cwd=folder, module=module)
@@ -62,14 +59,12 @@ def _kill(
     """Kill a command after a time, with all that it started; False if it was done before."""
     assert process.stderr is not None
     with process.stderr:
-        end = time.monotonic() + seconds
-        while time.monotonic() < end:
-            if process.poll() is not None:
-                if process.returncode != 0:
-                    row.lose(f"exit code {process.returncode}: {process.stderr.read()[-300:]}")
-                return False
-            time.sleep(0.02)
-        process.send_signal(number)
+        try:
+            if process.wait(seconds) != 0:
+                row.lose(f"exit code {process.returncode}: {process.stderr.read()[-300:]}")
+            return False
+        except subprocess.TimeoutExpired:
+            process.send_signal(number)
         process.wait()
         row.tried += 1
         if left := processes.left_after(mark, 30):
@@ -78,8 +73,10 @@ def _kill(
 
 
 def _check(expected: Path, out: Path, row: Row) -> None:
-    names = {path.relative_to(expected) for path in expected.rglob("*") if path.is_file()}
-    found = {path.relative_to(out) for path in out.rglob("*") if path.is_file()}
+    names, found = (
+        {path.relative_to(folder) for path in folder.rglob("*") if path.is_file()}
+        for folder in (expected, out)
+    )
     for name in sorted(names ^ found):
         row.lose(f"{name} is {'missing' if name in names else 'left behind'}")
     for name in sorted(names & found):

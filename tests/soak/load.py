@@ -1,4 +1,4 @@
-"""Much of it: a large sweep, a long stream, the same on other workers."""
+"""Much of it: a large sweep, a long stream, other workers, fresh examples."""
 
 from __future__ import annotations
 
@@ -126,4 +126,25 @@ def other_workers(count: int, folder: Path) -> Row:
     for name, merged in found.items():
         row.tried += merged.sizes["repeat"]
         row.compare(merged, found["1 jobs"], name)
+    return row
+
+
+def fresh_examples(count: int, folder: Path) -> Row:
+    """Run all hypothesis tests ``count`` times on random examples; a failing run is a loss.
+
+    The end of its output goes to the details: it holds the failing example and its blob.
+    """
+    row = Row("runs of all hypothesis tests on fresh examples", tried=count)
+    command = [sys.executable, "-m", "pytest", "-q", "-m", "hypothesis", "-p", "no:cacheprovider"]
+    for _ in range(count):
+        done = subprocess.run(
+            [*command, f"--basetemp={folder / 'pytest'}"],
+            cwd=processes.ROOT,
+            env=processes.environment(HYPOTHESIS_PROFILE="fresh examples"),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if done.returncode != 0:
+            row.lose(f"exit code {done.returncode}: {(done.stdout + done.stderr)[-5000:]}")
     return row

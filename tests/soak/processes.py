@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -46,13 +46,10 @@ def run(*arguments: object, cwd: Path, module: str) -> tuple[int, str]:
 def running(mark: str) -> list[int]:
     """Processes that carry a mark."""
     found = []
-    wanted = f"{MARK}={mark}".encode()
     for path in Path("/proc").glob("[0-9]*/environ"):
-        try:
-            if wanted in path.read_bytes().split(b"\0"):
+        with suppress(OSError):
+            if f"{MARK}={mark}".encode() in path.read_bytes().split(b"\0"):
                 found.append(int(path.parent.name))
-        except OSError:
-            continue
     return found
 
 

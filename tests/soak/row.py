@@ -47,7 +47,7 @@ class Row:
 
 
 def difference(one: xr.Dataset, other: xr.Dataset) -> float:
-    """The largest difference between two results; infinite where only one knows a number."""
+    """How far all of one result is from another; infinite where only one knows a number."""
     largest = 0.0
     for name in one.data_vars:
         a, b = one[name].values, other[name].values

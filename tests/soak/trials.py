@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.soak import caches, circuits, damage, disks, examples, kills, load
+from tests.soak import caches, circuits, damage, disks, kills, load
 from tests.soak.row import Row
 
 
@@ -32,5 +32,5 @@ TRIALS = {
     "stream": Trial(load.long_stream, 200_000, 6000),
     "circuits": Trial(circuits.random_circuits, 300, 2),
     "workers": Trial(load.other_workers, 8, 2),
-    "examples": Trial(examples.fresh_examples, 5, 0),
+    "examples": Trial(load.fresh_examples, 5, 0),
 }

@@ -90,10 +90,7 @@ def test_one_tile_alone_has_nothing_across_it(run):
     target = theory.target_of(run, 30)
     tile = int(target.h.argmax())
     # h* is what the weights say: leave them with one tile that is driven.
-    for name in ("W_snapshots", "b_snapshots"):
-        alone[name][29] = np.where(
-            (np.arange(M) == tile).reshape(-1, *[1] * (run[name].ndim - 2)), run[name][29], 0
-        )
+    alone["W_snapshots"][29, np.arange(M) != tile] = 0.0
     alone["b_snapshots"][29, np.arange(M) != tile] = 1.0
     alone["h_trace"][30] = 1e-17  # as rounding may leave it
     alone["h_trace"][30, :, tile] = 1 + 0.9 ** np.arange(80)
@@ -159,7 +156,6 @@ def test_phase_portrait_ends_at_the_fixed_point(either):
 
 
 def test_presentations_are_named_by_their_number_in_the_circuits_life(later):
-    assert "presentation 530" in dynamics.figure_settling(later, [30]).get_suptitle()
     columns = dynamics.figure_settling(later, [10, -1])
     titles = [ax.get_title() for ax in columns.axes if ax.get_title()]
     assert titles == ["presentation 510", "presentation 539"]

@@ -21,14 +21,8 @@ from tests.analysis.drawing import SMALL, M, offsets, used
 
 def scatter(ax, color):
     """The points of the scatter plot of one colour that is filled."""
-    found = [
-        c
-        for c in ax.collections
-        if c.get_array() is None
-        and len(c.get_facecolor()) == 1
-        and tuple(c.get_facecolor()[0]) == to_rgba(color)
-    ]
-    return offsets(found[0])
+    plain = [c for c in ax.collections if c.get_array() is None and len(c.get_facecolor()) == 1]
+    return offsets(next(c for c in plain if tuple(c.get_facecolor()[0]) == to_rgba(color)))
 
 
 def test_tile_maps_show_centres_and_reach(either):
@@ -109,10 +103,8 @@ def test_points_and_signed_labels_that_were_presented_are_marked(run, later):
 
 def test_snapshots_are_chosen_where_things_change(constant):
     run = constant
-    chosen = moments_of_change(run, 4)
-    assert chosen[0] == 0
-    assert chosen[-1] == 39
-    assert len(chosen) == 4
+    first, _, _, last = moments_of_change(run, 4)
+    assert (first, last) == (0, 39)
     # Nothing happens until half of the stream: no panel is spent on that.
     still = run.copy(deep=True)
     for name in ("W_snapshots", "w_snapshots"):
@@ -134,10 +126,7 @@ def test_recruiting_counts_as_change(run):
     still["w_snapshots"][:] = 0
     chosen = moments_of_change(still, 4)
     shares = [(recruited[:count] <= place).sum() for place in chosen]
-    assert (
-        np.abs(np.array(shares) - [1, 1 + (count - 1) / 3, 1 + 2 * (count - 1) / 3, count]).max()
-        <= 1
-    )
+    assert np.abs(shares - np.linspace(1, count, 4)).max() <= 1
 
 
 def test_data_of_three_coordinates_are_seen_from_the_side(run):

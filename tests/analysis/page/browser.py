@@ -22,20 +22,9 @@ import pytest
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 REQUIRE = "MANIFOLD_CIRCUIT_REQUIRE_BROWSER"
-FLAGS = (
-    "--headless=new",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-dev-shm-usage",
-    "--disable-quic",
-    "--no-first-run",
-    "--no-default-browser-check",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--hide-scrollbars",
-    "--remote-debugging-pipe",
-)
+FLAGS = "--headless=new --no-sandbox --disable-gpu --disable-dev-shm-usage --disable-quic"
+FLAGS += " --no-first-run --no-default-browser-check --disable-background-networking"
+FLAGS += " --disable-component-update --disable-sync --hide-scrollbars --remote-debugging-pipe"
 # Chromium reads commands from file descriptor 3 and writes to 4, whatever is there in this process.
 LAUNCH = "import os, sys; a = sys.argv; os.dup2(int(a[1]), 3); os.dup2(int(a[2]), 4); "
 LAUNCH += "os.execv(a[3], a[3:])"
@@ -57,6 +46,11 @@ def find_browser() -> str:
     pytest.skip(message)
 
 
+def found(selector: str) -> str:
+    """An element, in JavaScript."""
+    return f"document.querySelector({json.dumps(selector)})"
+
+
 class Browser:
     """A browser of its own, with a profile that is thrown away."""
 
@@ -72,7 +66,12 @@ class Browser:
         self._process = subprocess.Popen(
             [
                 *(sys.executable, "-S", "-c", LAUNCH, str(theirs_in), str(theirs_out)),
-                *(executable, *FLAGS, f"--user-data-dir={self._profile.name}", "about:blank"),
+                *(
+                    executable,
+                    *FLAGS.split(),
+                    f"--user-data-dir={self._profile.name}",
+                    "about:blank",
+                ),
             ],
             pass_fds=(theirs_in, theirs_out),
             stdin=subprocess.DEVNULL,
@@ -126,17 +125,9 @@ class Browser:
         message, _, self._buffer = self._buffer.partition(b"\0")
         return json.loads(message)
 
-    def open(
-        self,
-        file: Path,
-        width: int = 1280,
-        height: int = 900,
-        dark: bool = False,
-        fragment: str = "",
-    ) -> Page:
+    def open(self, file: Path, fragment: str = "", **screen) -> Page:
         """A page in a free tab, by a link with a fragment if one is given."""
-        address = file.resolve().as_uri() + (f"#{fragment}" if fragment else "")
-        return Page(self, address, width, height, dark)
+        return Page(self, file.resolve().as_uri() + (f"#{fragment}" if fragment else ""), **screen)
 
     def close(self) -> None:
         """End the browser and all its processes, and remove its profile."""
@@ -155,7 +146,7 @@ class Browser:
 class Page:
     """A tab, everything it asked for, and everything it complained about."""
 
-    def __init__(self, browser: Browser, url: str, width: int, height: int, dark: bool) -> None:
+    def __init__(self, browser: Browser, url: str, width: int = 1280, height: int = 900) -> None:
         self._browser = browser
         if browser.idle:
             self._session = browser.idle.pop()
@@ -168,7 +159,7 @@ class Page:
         self.send("Page.bringToFront")  # a hidden tab draws nothing
         self.send("Emulation.setTouchEmulationEnabled", enabled=False)
         self._set_size(width, height)
-        self.prefer(dark)
+        self.prefer(dark=False)
         self._go_to(url)
 
     def _go_to(self, url: str) -> None:
@@ -180,11 +171,9 @@ class Page:
 
     def prefer(self, dark: bool, forced_colors: bool = False) -> None:
         """Choose the colours of the visitor's system. Nothing scrolls smoothly."""
-        features = {
-            "prefers-color-scheme": "dark" if dark else "light",
-            "forced-colors": "active" if forced_colors else "none",
-            "prefers-reduced-motion": "reduce",  # or places change for a while
-        }
+        features = {"prefers-color-scheme": "dark" if dark else "light"}
+        features["forced-colors"] = "active" if forced_colors else "none"
+        features["prefers-reduced-motion"] = "reduce"  # or places change for a while
         listed = [{"name": name, "value": value} for name, value in features.items()]
         self.send("Emulation.setEmulatedMedia", features=listed)
 
@@ -194,16 +183,15 @@ class Page:
 
     def evaluate(self, expression: str):
         """The value of a JavaScript expression; promises are awaited."""
-        result = self.send(
-            "Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True
-        )
+        how = {"returnByValue": True, "awaitPromise": True}
+        result = self.send("Runtime.evaluate", expression=expression, **how)
         if "exceptionDetails" in result:
             raise RuntimeError(f"{expression}: {result['exceptionDetails']}")
         return result["result"].get("value")
 
     def text(self, selector: str) -> str:
         """What an element says."""
-        return self.evaluate(f"document.querySelector({json.dumps(selector)}).textContent")
+        return self.evaluate(f"{found(selector)}.textContent")
 
     def wait_until(self, expression: str) -> None:
         """Wait until an expression is true."""
@@ -215,19 +203,17 @@ class Page:
 
     def attribute(self, selector: str, name: str) -> str:
         """An attribute of an element."""
-        element = f"document.querySelector({json.dumps(selector)})"
-        return self.evaluate(f"{element}.getAttribute({json.dumps(name)})")
+        return self.evaluate(f"{found(selector)}.getAttribute({json.dumps(name)})")
 
     def focus(self, selector: str) -> None:
         """Give the keyboard to an element."""
-        self.evaluate(f"document.querySelector({json.dumps(selector)}).focus()")
+        self.evaluate(f"{found(selector)}.focus()")
 
     def enter(self, selector: str, value: object, event: str = "change") -> None:
         """Set the value of a control as a visitor does."""
+        self.evaluate(f"{found(selector)}.value = {json.dumps(value)}")
         self.evaluate(
-            f"(() => {{ const e = document.querySelector({json.dumps(selector)});"
-            f" e.value = {json.dumps(value)};"
-            f" e.dispatchEvent(new Event('{event}', {{bubbles: true}})); }})()"
+            f"{found(selector)}.dispatchEvent(new Event('{event}', {{bubbles: true}})), 0"
         )
 
     def wait_for_frames(self) -> None:
@@ -237,23 +223,19 @@ class Page:
 
     def box(self, selector: str, center: bool = False) -> list[float]:
         """Left, top, width and height of an element, scrolled to the center if so wanted."""
-        element = f"document.querySelector({json.dumps(selector)})"
+        element = found(selector)
         if center:
             self.evaluate(f"{element}.scrollIntoView({{block: 'center', behavior: 'instant'}})")
             self.wait_for_frames()  # before, a click may meet what was there
-        return self.evaluate(
-            f"(() => {{ const b = {element}.getBoundingClientRect();"
-            " return [b.left, b.top, b.width, b.height]; })()"
-        )
+        sides = "(({ left, top, width, height }) => [left, top, width, height])"
+        return self.evaluate(f"{sides}({element}.getBoundingClientRect())")
 
     def mouse(self, kind: str, x: float, y: float) -> None:
         """Press, release or move the left button of the mouse somewhere on the screen."""
         event = {"type": f"mouse{kind}", "button": "left", "buttons": 1, "clickCount": 1}
         self.send("Input.dispatchMouseEvent", **event, x=x, y=y)
 
-    def stroke(
-        self, selector: str, path: Iterable[tuple[float, float]], center: bool = True
-    ) -> None:
+    def stroke(self, selector: str, path: Iterable, center: bool = True) -> None:
         """Drag the mouse along places in an element, given as shares of its width and height."""
         left, top, width, height = self.box(selector, center)
         places = [(left + x * width, top + y * height) for x, y in path]
@@ -277,18 +259,12 @@ class Page:
     def press(self, key: str, times: int = 1, modifiers: int = 0) -> None:
         """Press a key, and hold it down until it has been typed so many times."""
         typed = "\r" if key == "Enter" else key
-        event = {
-            "key": key,
-            "code": {" ": "Space"}.get(key, key),
-            "windowsVirtualKeyCode": CODES.get(key) or ord(key.upper()),
-            "modifiers": modifiers,
-        }
-        text = {"text": typed} if len(typed) == 1 else {}
+        event = {"key": key, "code": {" ": "Space"}.get(key, key), "modifiers": modifiers}
+        event["windowsVirtualKeyCode"] = CODES.get(key) or ord(key.upper())
+        down = {"type": "keyDown"} | ({"text": typed} if len(typed) == 1 else {})
         for turn in range(times):
-            self.send(
-                "Input.dispatchKeyEvent", type="keyDown", autoRepeat=turn > 0, **event, **text
-            )
-        self.send("Input.dispatchKeyEvent", type="keyUp", **event)
+            self.send("Input.dispatchKeyEvent", **event, **down, autoRepeat=turn > 0)
+        self.send("Input.dispatchKeyEvent", **event, type="keyUp")
 
     def resize(self, width: int, height: int) -> None:
         """Make the screen so many CSS pixels large, and wait until the page fits it."""
@@ -296,17 +272,12 @@ class Page:
         self.wait_for_frames()
 
     def _set_size(self, width: int, height: int) -> None:
-        self.send(
-            "Emulation.setDeviceMetricsOverride",
-            width=width,
-            height=height,
-            deviceScaleFactor=1,
-            mobile=width < 500,
-        )
+        size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 500}
+        self.send("Emulation.setDeviceMetricsOverride", **size)
 
-    def screenshot(self, file: Path, whole: bool = False) -> None:
-        """Save what is seen, or all of the page."""
-        image = self.send("Page.captureScreenshot", captureBeyondViewport=whole)
+    def screenshot(self, file: Path) -> None:
+        """Save what is seen."""
+        image = self.send("Page.captureScreenshot")
         file.write_bytes(base64.b64decode(image["data"]))
 
     def _events(self, method: str):

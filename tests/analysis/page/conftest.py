@@ -17,13 +17,7 @@ from tests.analysis.page.browser import Browser
 HOSTILE = '</script><script>window.broken = 1</script><img src="x" onerror="window.broken = 2">'
 HOSTILE += "{{ policy }}{% raw %}{# no #} <b>&amp; \u2028'\""
 CLAIMS = [
-    {
-        "experiment": "two-moons",
-        "claim": "two labels suffice",
-        "paper": "stable, correct values",
-        "figure": "accuracy 0.999",
-        "holds": True,
-    },
+    {"experiment": "two-moons", "claim": "two labels suffice", "figure": "0.999", "holds": True},
     {"experiment": "tiling-arcs", "claim": "tiles tile", "holds": False, "measured": 0.123456},
     {"experiment": HOSTILE, "claim": HOSTILE, "paper": HOSTILE, "figure": HOSTILE, "holds": None},
 ]

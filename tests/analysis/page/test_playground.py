@@ -18,24 +18,14 @@ from tests.analysis.page.test_report import (
 )
 
 SHOWN = ("plane", "accuracy", "h-trace", "u-trace", "v-trace", "h-bars", "v-map", "w-bars")
-SLIDERS = {
-    "n_tiles": 40,
-    "tile_radius": 0.28,
-    "mu": 1000,
-    "learning_rate": 0.005,
-    "recruit_below": 0.5,
-    "gain": "control",
-    "steps_per_presentation": 80,
-    "noise": 0.05,
-    "readout_rate": "running_mean",
-}
+SLIDERS = {"n_tiles": 40, "tile_radius": 0.28, "mu": 1000, "learning_rate": 0.005}
+SLIDERS |= {"recruit_below": 0.5, "gain": "control", "steps_per_presentation": 80, "noise": 0.05}
+SLIDERS["readout_rate"] = "running_mean"
 
 
 def pictures(page):
-    found = page.evaluate(
-        "[...document.querySelectorAll('canvas')].map((c) => [c.id, c.toDataURL()])"
-    )
-    return dict(found)
+    found = "[...document.querySelectorAll('canvas')].map((c) => [c.id, c.toDataURL()])"
+    return dict(page.evaluate(found))
 
 
 def session(page, expression):
@@ -119,12 +109,9 @@ def test_no_script_error_and_no_request_leaves_the_page(playground, playground_f
         for end in ("min", "max"):
             slide(playground, name, playground.attribute(f"#{name}", end))
     playground.click("#play")
-    page_address = playground_file.as_uri()
     assert playground.complaints == []
-    assert {url.partition("#")[0] for url in playground.requests} <= {page_address, "data:,"}
-
-
-def test_file_names_nothing_outside_itself(playground_file):
+    addresses = {playground_file.as_uri(), "data:,"}
+    assert {url.partition("#")[0] for url in playground.requests} <= addresses
     text = playground_file.read_text(encoding="utf-8")
     assert "http" not in text.replace("http-equiv", "")
     assert_links_stay_inside(text, playground_file.parent)
@@ -150,23 +137,16 @@ def test_play_pause_step_reset(playground):
     assert session(playground, "time") == count
     after = pictures(playground)
     assert [name for name in SHOWN if before[name] == after[name]] == []
-    first = playground.evaluate("[...playground.session.circuit.W]")
+    W = "[...playground.session.circuit.W]"
+    first = playground.evaluate(W)
     playground.click("#reset")
     assert playground.text("#count") == "0"
     advance(playground, count)
-    assert playground.evaluate("[...playground.session.circuit.W]") == first  # the same stream
-
-
-def test_speed_holds_and_the_fastest_is_faster(playground):
-    assert playground.text("#speed-value") == "100 per second"
+    assert playground.evaluate(W) == first  # the same stream
     slide(playground, "speed", 99)
     assert playground.text("#speed-value") == "as fast as possible"
     playground.click("#play")
     playground.wait_until("/^[1-9]/.test(document.querySelector('#per-second').textContent)")
-    playground.click("#play")
-    for key, text in (("-", "1000 per second"), ("-", "500 per second"), ("+", "1000 per second")):
-        playground.press(key)
-        assert playground.text("#speed-value") == text
 
 
 def test_it_learns_the_moons_and_shows_it(playground):
@@ -186,10 +166,9 @@ def test_it_learns_the_moons_and_shows_it(playground):
     # The plane's colours on either moon are those of their signs, and there are none elsewhere.
     for name in ("tiles", "points"):
         playground.click(f"#show-{name}")
-    red, _, blue, _ = colour_at(playground, [0, 1])
-    assert blue > red
-    red, _, blue, _ = colour_at(playground, [1, -0.5])
-    assert red > blue
+    for place, sign in (([0, 1], -1), ([1, -0.5], 1)):
+        red, _, blue, _ = colour_at(playground, place)
+        assert sign * (red - blue) > 0
     assert colour_at(playground, [-1.3, 1.3])[3] == 0
 
 
@@ -204,10 +183,11 @@ def test_rates_change_live_and_shapes_begin_anew(playground):
         assert session(playground, "time") == 50
     p = session(playground, "circuit.p")
     assert (p["steps"], p["least"]) == (120, pytest.approx(0.7 * (1 - p["alpha"])))
-    assert p["mu"] == [session(playground, "settings.mu")] != [1000]
-    assert p["gain"] == session(playground, "settings.gain") > 1
-    assert p["rate"] == session(playground, "settings.readout_rate") < 1
-    assert p["eta"] == session(playground, "settings.learning_rate") != 0.005
+    settings = session(playground, "settings")
+    assert p["mu"] == [settings["mu"]] != [1000]
+    assert p["gain"] == settings["gain"] > 1
+    assert p["rate"] == settings["readout_rate"] < 1
+    assert p["eta"] == settings["learning_rate"] != 0.005
     playground.click("#step")
     assert session(playground, "time") == 51
     for name, value in (("n_tiles", 25), ("tile_radius", 0.5)):
@@ -215,9 +195,7 @@ def test_rates_change_live_and_shapes_begin_anew(playground):
         slide(playground, name, value)
         assert session(playground, "time") == 0
         assert playground.text(f"#{name}-value") == str(value)
-        assert "↺" in playground.text(f"label[for={name}]")
     assert session(playground, "circuit.p.m") == 25
-    assert "↺" not in playground.text("label[for=mu]")
     advance(playground, 5)
     playground.enter("#rule", "gated")
     assert session(playground, "time") == 0
@@ -283,12 +261,9 @@ def test_points_are_where_their_data_set_has_them(playground):
 
 def test_random_numbers_are_uniform_and_of_their_seed(playground):
     def numbers(seed, stream=0):
-        return np.array(
-            playground.evaluate(
-                f"(() => {{ const r = playground.generator({seed}, {stream});"
-                " return Array.from({length: 20000}, () => r.uniform()); })()"
-            )
-        )
+        many = "Array.from({length: 20000}, () => r.uniform())"
+        made = f"((r) => {many})(playground.generator({seed}, {stream}))"
+        return np.array(playground.evaluate(made))
 
     first = numbers(0)
     for other in (numbers(1), numbers(0, 1), numbers(2**32 - 1)):
@@ -353,11 +328,9 @@ def test_drift_turns_the_data_and_recycles_tiles(playground):
     advance(playground, 500)
     angle = session(playground, "angle")
     assert angle == pytest.approx(500 * 2 * np.pi * 2.0 / 10_000)
-    turned = np.array(session(playground, f"points.at(7, 0, {angle})")) - (0.5, 0.25)
-    old = np.array(before) - (0.5, 0.25)
-    assert turned[0] + 1j * turned[1] == pytest.approx(
-        (old[0] + 1j * old[1]) * np.exp(1j * angle), abs=1e-12
-    )
+    after = session(playground, f"points.at(7, 0, {angle})")
+    old, turned = (complex(*at) - (0.5 + 0.25j) for at in (before, after))
+    assert turned == pytest.approx(old * np.exp(1j * angle), abs=1e-12)
     playground.click("#drift")
     advance(playground, 10)
     assert session(playground, "angle") == angle
@@ -381,47 +354,28 @@ def test_a_link_holds_everything(open_playground):
     assert labels(again) == labels(page) == {2: -1}
     assert session(again, "settings.n_tiles") == 33
     assert again.text("#notice") == ""
-    # To 1/4095 of the box.
-    corners = session(page, "points.base[0]")
-    assert corners == [-1.6, -1.2]
+    assert session(page, "points.base[0]") == [-1.6, -1.2]  # the corner of the box
     assert page.complaints == again.complaints == []
 
 
-DAMAGED = [
-    ("data=torus", "torus"),
-    ("n_tiles=4", "from 5 to 200, got “4”"),
-    ("n_tiles=12.5", "12.5"),
-    ("mu=", "from 0.1 to 10000, got “”"),
-    ("mu=1e9", "mu"),
-    ("noise=0.3", "from 0 to 0.2"),
-    ("gain=high", "high"),
-    ("mu=1&mu=2", "mu"),
-    ("nothing", "nothing"),
-    ("volume=11", "volume"),
-    ("labels=1p.9999m", "9999m"),
-    ("labels=<b>", "<b>"),
-    ("data=own&points=AAA", "points"),
-    ("data=own&points=%21%21%21%21", "points"),
-    ("seed=%E0%A4%A", "%E0%A4%A"),
-    ("seed=-1", "seed"),
-    ("drift=yes", "drift"),
-    ("speed=7", "speed"),
-    ("readout_rule=gated&readout_rate=running_mean", "readout_rate"),
-]
+DAMAGED = "n_tiles=4 200, n_tiles=12.5 12.5, mu= 10000, noise=0.3 0.2, gain=high high, mu=1&mu=2 mu"
+DAMAGED += ", nothing nothing, volume=11 volume, labels=1p.9999m 9999m, labels=<b> <b>"
+DAMAGED += ", data=own&points=AAA points, data=own&points=%21%21%21%21 points, speed=7 speed"
+DAMAGED += ", seed=%E0%A4%A %E0%A4%A, seed=-1 seed, data=torus torus, drift=yes drift"
+DAMAGED += ", readout_rule=gated&readout_rate=running_mean readout_rate"
+"""Fragments of links, and what is said of each: what is wrong, or the most that would be right."""
 
 
 def test_a_damaged_link_is_said_and_the_defaults_are_there(open_playground):
-    page = open_playground(DAMAGED[0][0])
-    for fragment, value in DAMAGED:
-        if fragment != DAMAGED[0][0]:
-            follow(page, fragment)
-        notice = page.text("#notice")
-        assert notice.startswith("This link is damaged: ")
-        assert value in notice
+    page = open_playground("mu=1e9")
+    assert "10000" in page.text("#notice")
+    for fragment, value in map(str.split, DAMAGED.split(", ")):
+        # Each link has something to put right.
+        page.evaluate("playground.session.settings.n_tiles = 33; playground.session.labels.clear()")
+        follow(page, fragment)
+        assert value in page.text("#notice"), fragment
         assert session(page, "settings.n_tiles") == 40
         assert len(labels(page)) == 2
-        # The next link has something to put right.
-        page.evaluate("playground.session.settings.n_tiles = 33; playground.session.labels.clear()")
     page.click("#reset")
     page.click("#step")
     assert page.text("#count") == "1"
@@ -449,12 +403,11 @@ def test_keys_do_what_buttons_do_and_held_ones_switch_once(playground):
     for times, wanted in ((1, True), (1, False), (4, True)):
         playground.press("d", times)
         assert session(playground, "settings.drift") is wanted
-    playground.press("+", times=4)
-    assert playground.text("#speed-value") == "20 per second"
+    for key, times, shown in (("+", 4, "20 per second"), ("-", 1, "10 per second")):
+        playground.press(key, times)
+        assert playground.text("#speed-value") == shown
     playground.press("c")
     assert "data=moons" in playground.evaluate("document.querySelector('#link').value")
-    listed = playground.text(".keys")
-    assert all(word in listed for word in ("Space", "→", "play", "label", "lesion", "drift"))
 
 
 def test_keys_that_a_control_needs_are_left_to_it(playground):
@@ -489,10 +442,8 @@ def test_a_label_can_be_given_by_keyboard(playground):
         playground.press("Enter")
     assert list(labels(playground).values()) == [1]
     assert playground.text("#count") == "0"
-    playground.evaluate(
-        "(() => { const { points, settings, angle } = playground.session;"
-        " playground.view.cursor = points.at(9, settings.noise, angle); })()"
-    )
+    point = "(({ points, settings, angle }) => points.at(9, settings.noise, angle))"
+    playground.evaluate(f"playground.view.cursor = {point}(playground.session)")
     playground.press("Enter", times=4)  # held down, it does not take the label away again
     assert len(labels(playground)) == 2
 
@@ -517,10 +468,14 @@ def test_small_screens_and_dark_ones(open_playground):
     page = open_playground(width=360, height=740)
     advance(page, 30)
     page.click("#copy")
-    for width in (360, 600, 900, 1280):
+    for width in (360, 600, 900, 1280, 1600):
         page.resize(width, 740)
         assert page.evaluate("innerWidth") == width
         assert overflow(page) == [0]
+        # The panel, which the keyboard reaches later, is below the plane or at its right.
+        left, top, wide, high = page.box(".stage-plane")
+        other_left, other_top, _, _ = page.box(".panel")
+        assert other_top >= top + high or (other_left >= left + wide and other_top == top)
     x, y = place_of(page, next(iter(labels(page))))
     label = page.evaluate(f"playground.view.place.back({x - 5}, {y - 2})")
     for dark in (False, True):

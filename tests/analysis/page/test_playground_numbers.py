@@ -13,12 +13,10 @@ from simulations.datasets import (
     ARCS_LIFT,
     DRIFT_LIFT,
     ROLL_LIFT,
-    SQUARE_LIFT,
     drifting_moons,
     first_of_each_class,
     spiral_arcs,
     swiss_roll,
-    unit_square,
 )
 from simulations.experiments import get_experiment, two_moons
 from tests.conftest import CONSTANT_GAIN
@@ -81,11 +79,6 @@ def arcs(n_points):
     return parameters, ARCS_LIFT, points, first_of_each_class(classes, 0)
 
 
-def square(n_points):
-    points, labels = unit_square(n_points, 0, np.random.default_rng(6))
-    return get_experiment("square-balance").parameters, SQUARE_LIFT, points, labels
-
-
 def roll(n_points):
     """Three coordinates and three readouts with labels of their own."""
     rng = np.random.default_rng(7)
@@ -102,21 +95,17 @@ GATED = {"readout_rule": "gated", "readout_rate": 0.9, "mu": 1.1}
 FEW = {"n_tiles": 18, "readout_rate": 0.01, "mu": 30.0, "learning_rate": 0.02, "n_interneurons": 3}
 STREAMS = {
     "two moons": (moons, {}),
-    "five tiles": (moons, {"n_tiles": 5, "n_interneurons": 3, "tile_radius": 0.6}),
     "many tiles": (moons, {"n_tiles": 120, "tile_radius": 0.15, "n_interneurons": 1}),
-    "gated": (moons, GATED | {"n_interneurons": 3}),
     "clamped, tanh": (
         moons,
         GATED | {"readout_rate": 0.3, "mu": 3.0, "clamp_labels": True, "readout": "tanh"},
     ),
-    "recycled": (moons, {"n_tiles": 12, "recycle": True, "recruit_below": 0.7}),
     "carried over": (moons, {"reset": False, "recycle": True, "n_tiles": 20}),
     "constant gain": (moons, CONSTANT_GAIN),
     "few steps": (moons, {"steps_per_presentation": 8}),
     "noisy and turning": (turning, {"noise": 0.1, "speed": 2.0, "n_tiles": 80} | GATED),
     "turning, few tiles": (turning, {"noise": 0.05, "speed": 4.0} | FEW),
     "arcs": (arcs, {}),
-    "square": (square, {}),
     "roll": (roll, {}),
 }
 QUICK = ("two moons", "clamped, tanh", "carried over", "constant gain", "few steps", "roll")
@@ -196,7 +185,6 @@ TURNING = "data=moons&drift=1&recycle=1&noise=0.1&n_tiles=30&readout_rate=0.01&m
             pytest.param(*case, marks=pytest.mark.slow)
             for case in [
                 ("", 2000),
-                ("data=square&seed=3", 2000),
                 ("data=arcs&seed=4294967295", 1500),
                 ("data=ring&readout_rule=gated&seed=7", 1500),
                 (TURNING, 3000),

@@ -6,7 +6,6 @@ import math
 import re
 
 import numpy as np
-import pytest
 
 from tests.analysis.page.test_playground import (
     advance,
@@ -17,24 +16,7 @@ from tests.analysis.page.test_playground import (
     session,
     slide,
 )
-
-DIVERGING = "data=own&gain=100000&n_tiles=5&tile_radius=1&points=gAgAhAhAiAiA"
-
-
-# The speed
-
-
-def test_speed_is_measured_whatever_is_learned(open_playground):
-    page = open_playground("data=own")
-    page.click("#measure")
-    assert page.text("#notice")
-    assert page.text("#measured") == ""
-    follow(page, DIVERGING)
-    assert session(page, "points.count") == 3
-    assert page.evaluate("playground.measure(30)") > 100
-    assert session(page, "time") == 0
-    assert page.complaints == []
-
+from tests.analysis.page.test_report import LISTEN
 
 # Messages
 
@@ -107,25 +89,19 @@ def test_points_are_drawn_where_the_pen_is_after_the_data_have_turned(open_playg
     corners = [(x * width, y * height) for x, y in path]
     for corner in corners:  # the pen is brought to whole pixels
         assert min(math.dist(corner, at) for at in seen) < 1.5
-    assert max(y for _, y in seen) < corners[-1][1] + 1.5
-    assert min(y for _, y in seen) > corners[0][1] - 1.5
+    assert all(corners[0][1] - 1.5 < y < corners[-1][1] + 1.5 for _, y in seen)
 
 
 def test_one_finger_draws_and_a_second_draws_nothing(open_playground):
     page = open_playground("data=own", width=360, height=740)
     page.send("Emulation.setTouchEmulationEnabled", enabled=True, maxTouchPoints=2)
     left, top, _, _ = page.box("#plane", center=True)
-    for kind, places in (
-        ("Start", [(100, 100)]),
-        ("Move", [(120, 100)]),
-        ("Start", [(120, 100), (200, 200)]),
-        ("Move", [(140, 100), (220, 200)]),
-        ("Move", [(160, 100), (240, 200)]),
-        ("End", [(160, 100)]),
-        ("Move", [(180, 100)]),
-        ("End", []),
-    ):
-        page.touch(kind, [(left + x, top + y) for x, y in places])
+    kinds = ("Start", "Move", "Start", "Move", "Move", "End", "Move", "End")
+    first = ([100], [120], [120], [140], [160], [160], [180], [])
+    second = ([], [], [200], [220], [240], [], [], [])
+    for kind, one, two in zip(kinds, first, second, strict=True):
+        places = [(left + x, top + 100) for x in one] + [(left + x, top + x) for x in two]
+        page.touch(kind, places)
     page.wait_until("playground.view.pen === null && playground.session.points.count > 8")
     drawn = session(page, "points.base")
     assert len({round(y, 9) for _, y in drawn}) == 1
@@ -141,6 +117,11 @@ def test_one_finger_draws_and_a_second_draws_nothing(open_playground):
 def go_back(page):
     """One step back in the browser's history."""
     change_hash(page, "history.back()")
+
+
+def click(page, link):
+    """Follow a link of the page."""
+    change_hash(page, f"document.querySelector('{link}').click()")
 
 
 def test_only_a_stroke_leaves_the_data_for_ones_own(playground):
@@ -205,19 +186,19 @@ def test_examples_begin_whenever_they_are_followed_and_places_do_not(open_playgr
         follow(page, place)
         assert session(page, "time") == 3
     for example in range(1, 7):
-        change_hash(page, f"document.querySelector('nav a:nth-child({example})').click()")
+        click(page, f"nav a:nth-child({example})")
         assert page.text("#notice") == ""
         assert session(page, "settings.drift") is (example == 2)
     for _ in range(2):
-        change_hash(page, "document.querySelector('nav a:nth-child(4)').click()")
+        click(page, "nav a:nth-child(4)")
         assert (session(page, "settings.data"), session(page, "time")) == ("ring", 0)
         page.enter("#data", "moons")
         advance(page, 5)
-    change_hash(page, "document.querySelector('.skip').click()")
+    click(page, ".skip")
     go_back(page)
     assert (session(page, "settings.data"), session(page, "time")) == ("moons", 5)
-    change_hash(page, "document.querySelector('.skip').click()")
-    change_hash(page, "document.querySelector('nav a:nth-child(3)').click()")
+    click(page, ".skip")
+    click(page, "nav a:nth-child(3)")
     assert session(page, "settings.data") == "square"
     go_back(page)
     assert session(page, "settings.data") == "moons"
@@ -229,8 +210,7 @@ def test_examples_begin_whenever_they_are_followed_and_places_do_not(open_playgr
 
 def test_a_page_without_room_draws_nothing_and_fails_nowhere(playground):
     playground.resize(320, 600)
-    widths = [f"width: {width}px" for width in (0, 30, 55, 60, 70)]
-    for style in ("display: none", "height: 0", *widths):
+    for style in ("display: none", "height: 0", "width: 0", "width: 55px", "width: 70px"):
         playground.evaluate(f"document.querySelector('main').style = '{style}; overflow: hidden'")
         follow(playground, "data=torus")
         assert playground.text("#notice")
@@ -311,18 +291,6 @@ def test_what_is_pressed_can_be_read_and_told_apart(playground):
         assert background not in (text, *others)
 
 
-LISTEN = """(() => {
-  window.said = [];
-  const write = CanvasRenderingContext2D.prototype.fillText;
-  CanvasRenderingContext2D.prototype.fillText = function (text, x, y) {
-    const { width } = this.measureText(text), { id, clientWidth } = this.canvas;
-    const left = x - ({ right: 1, center: .5 }[this.textAlign] ?? 0) * width;
-    said.push([id, text, left, left + width - clientWidth]);
-    write.call(this, text, x, y);
-  };
-})()"""
-
-
 def written(page):
     """What is written into the pictures by one drawing of all, each with how far it sticks out."""
     page.evaluate("said.length = 0")
@@ -341,7 +309,7 @@ def test_axes_have_numbers_that_can_be_read(open_playground):
     for position in (60, 80, 101):  # ever larger constant gains
         slide(page, "gain", position)
         page.click("#step")
-        for canvas, text, left, right in written(page):
+        for canvas, text, left, right, *_ in written(page):
             assert left >= 0, (canvas, text)
             assert right <= 0, (canvas, text)
             assert "NaN" not in text
@@ -364,10 +332,15 @@ def test_rates_that_diverge_are_said_and_nothing_is_learned(open_playground):
     assert "respond" not in page.text("#status")
     page.click("#step")
     assert page.evaluate(learned) == before
+    assert page.evaluate("playground.measure(30)") > 100  # the speed, all the same
     slide(page, "gain", 0)
     page.click("#step")
     assert page.text("#notice") == ""
     assert page.text("#count") == "101"
+    page.enter("#data", "own")
+    page.click("#measure")  # of no points at all
+    assert page.text("#notice")
+    assert page.text("#measured") == ""
     assert page.complaints == []
 
 
@@ -434,23 +407,10 @@ def hidden_on_the_way(page, times, modifiers=0):
     return hidden
 
 
-@pytest.mark.parametrize("width", [600, 1000])
-def test_no_bar_hides_what_has_the_keyboard(open_playground, width):
-    page = open_playground(width=width, height=600)
-    assert hidden_on_the_way(page, 34) == []
-    page.evaluate("scrollTo(0, document.body.scrollHeight)")
-    page.focus("#measure")
-    assert hidden_on_the_way(page, 24, modifiers=8) == []  # Shift
-
-
-def test_the_order_of_the_keyboard_is_the_order_on_the_screen(playground):
-    """The panel comes after the plane, which is above it or at its left."""
-    names = playground.evaluate(
-        "[...document.querySelectorAll('#plane, .panel select')].map((e) => e.id)"
-    )
-    assert names == ["plane", "data", "rule"]
-    for width in (320, 700, 1000, 1300, 1600):
-        playground.resize(width, 700)
-        left, top, wide, high = playground.box(".stage-plane")
-        other_left, other_top, _, _ = playground.box(".panel")
-        assert other_top >= top + high or (other_left >= left + wide and other_top == top)
+def test_no_bar_hides_what_has_the_keyboard(open_playground):
+    for width in (600, 1000):
+        page = open_playground(width=width, height=600)
+        assert hidden_on_the_way(page, 34) == []
+        page.evaluate("scrollTo(0, document.body.scrollHeight)")
+        page.focus("#measure")
+        assert hidden_on_the_way(page, 24, modifiers=8) == []  # Shift

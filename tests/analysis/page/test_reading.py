@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 
-import pytest
 import xarray as xr
 
 from analysis.page import pieces, reading
@@ -64,21 +63,6 @@ def test_claims_of_a_result_count_before_those_of_the_list(tmp_path):
     ]
 
 
-@pytest.mark.parametrize(
-    ("verdicts", "sentence"),
-    [
-        ([True], "Of 1 claim, 1 holds."),
-        ([True, True, False, False], "Of 4 claims, 2 hold, 2 do not hold."),
-        ([None, None, False], "Of 3 claims, 1 does not hold, 2 are not decided."),
-    ],
-)
-def test_verdicts_are_counted(verdicts, sentence):
-    found, table, _ = pieces.claims_table([{"claim": "c", "holds": holds} for holds in verdicts])
-    assert found == sentence
-    shown = {True: "✓ holds", False: "✗ does not hold", None: "– not decided"}
-    assert [row[0] for row in table.rows] == [shown[holds] for holds in verdicts]
-
-
 def test_seeds_of_like_results_stand_together(tmp_path):
     for seed in (3, 0, 1, 2, 7):
         put(tmp_path, f"seed-{seed}.nc", experiment="e", seed=seed)
@@ -104,10 +88,8 @@ def test_short_figures_stand_in_the_table_and_long_ones_below_it():
     assert [row[-1] for row in table.rows] == ["short a", "short b"]
     assert long is not None
     assert [row[-1] for row in long.rows] == ["long a", "long b"]
-    said = [
-        {**claim, "statistic": "t test", "control": "c", "constructed": True} for claim in claims
-    ]
-    _, table, long = pieces.claims_table([claims[0], said[1]])
+    said = {**claims[1], "statistic": "t test", "control": "c", "constructed": True}
+    _, table, long = pieces.claims_table([claims[0], said])
     assert table.header == ("Verdict", "Experiment", "Claim", "Found here")
     assert [row[2] for row in table.rows] == ["a", "b (by construction)"]
     assert long is not None

@@ -38,6 +38,19 @@ def test_complaints_and_requests_would_be_noticed(open_file, tmp_path):
     assert "http://127.0.0.1:9/x.png" in page.requests
 
 
+LISTEN = """(() => {
+  window.said = [];
+  const write = CanvasRenderingContext2D.prototype.fillText;
+  CanvasRenderingContext2D.prototype.fillText = function (text, x, y) {
+    const { width } = this.measureText(text), { id, clientWidth } = this.canvas;
+    const left = x - ({ right: 1, center: .5 }[this.textAlign] ?? 0) * width;
+    said.push([id, text, left, left + width - clientWidth, y, clientWidth]);
+    write.call(this, text, x, y);
+  };
+})()"""
+"""Take down what is written: left end, how far it sticks out, height, width of the picture."""
+
+
 def overflow(page):
     return page.evaluate(
         "[document.documentElement.scrollWidth - document.documentElement.clientWidth,"
@@ -103,6 +116,10 @@ def test_sections_hold_what_the_folder_holds(page, run):
     claims = page.text("#claims")
     assert "Of 3 claims, 1 holds, 1 does not hold, 1 is not decided." in claims
     assert "0.1235" in claims
+    verdicts = (
+        "[...document.querySelectorAll('#claims tbody tr')].map((r) => r.textContent.trim()[0])"
+    )
+    assert sorted(page.evaluate(verdicts)) == sorted("✓✗–")
     images = page.evaluate(
         "[...document.querySelectorAll('#figures img')].map((i) => [i.alt, i.naturalWidth])"
     )

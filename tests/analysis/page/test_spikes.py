@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 
-import numpy as np
 import pytest
 import xarray as xr
 
@@ -75,16 +74,19 @@ def test_ticks_stand_in_the_rows_of_their_cells(open_page, tmp_path):
         "excitatory": [(0, 102, 1), (2, 102, 4), (1, 102, 10), (1, 101, 3)],
         "inhibitory": [(1, 102, 5)],
     }
-    results.save(made(first=100, spikes=known), tmp_path / "mine.nc")
+    run = made(first=100, spikes=known)
+    run["labels"][2, 0], run["y"][2, 0] = -1, 0.4567
+    results.save(run, tmp_path / "mine.nc")
     page = open_page(tmp_path)
     page.evaluate("spikes.show(2)")
     assert ticks(page, "excitatory") == [(1.0, 0.0), (4.0, 1.0), (10.0, 2.0)]
     assert ticks(page, "inhibitory") == [(5.0, 1.0)]
     assert ticks(page, "readout") == []
     assert page.text("#spikes-moment-value") == "102 of 103"
-    assert "3 excitatory spikes, 1 inhibitory spike, 0 readout spikes." in page.text(
-        "#spikes-status"
-    )
+    said = page.text("#spikes-status")
+    assert "3 excitatory spikes, 1 inhibitory spike, 0 readout spikes." in said
+    assert "(−0.17), labelled −1" in said
+    assert "y = +0.46" in said
     text = page.text("#spikes")
     assert "3 tiles, ordered along the manifold" in text
     assert "1 readout of 2 cells" in text
@@ -178,12 +180,3 @@ def test_spikes_that_do_not_fit_are_left_out_and_said(tmp_path, capsys):
         _, found, reasons = said.partition(f"misfit-{number}.nc has spikes that cannot be shown")
         assert found
         assert reason in reasons.partition("misfit-")[0]
-
-
-def test_texts_say_what_was_shown():
-    run = made()
-    run["labels"][1, 0], run["y"][1, 0] = -1, 0.4567
-    assert spikes._text(run, 0) == "point (+0.50), no label; the readout answers y = 0"
-    expected = "point (+0.17), labelled −1; the readout answers y = +0.46"
-    assert spikes._text(run, 1) == expected
-    assert np.isfinite(run["y"]).all()

@@ -74,19 +74,16 @@ def test_two_halves_equal_one_whole(engine):
     for column in ("cell", "presentation", "step"):
         name = f"inhibitory_spike_{column}"
         np.testing.assert_array_equal(np.concatenate([first[name], second[name]]), one[name])
-    if engine != "reference":
-        check_result(one)
-
-
-def check_result(run):
-    """A result says how its cells fire."""
-    assert SpikingParameters(**json.loads(run.attrs["spiking"])) == SEVERAL
-    assert run["excitatory_hz"].dims == ("presentation", "excitatory_cell")
-    assert run["excitatory_hz"].attrs["units"] == "Hz"
+    if engine == "reference":
+        return
+    # A result says how its cells fire.
+    assert SpikingParameters(**json.loads(one.attrs["spiking"])) == SEVERAL
+    assert one["excitatory_hz"].dims == ("presentation", "excitatory_cell")
+    assert one["excitatory_hz"].attrs["units"] == "Hz"
     # Rates of units are the means of their three cells, over the rate of one.
-    h = run["excitatory_hz"].to_numpy().reshape(12, 6, 3).mean(axis=2) / 85
-    np.testing.assert_allclose(h, run["h"], rtol=1e-12, atol=0)
-    assert np.isnan(run["change"]).all()
+    h = one["excitatory_hz"].to_numpy().reshape(12, 6, 3).mean(axis=2) / 85
+    np.testing.assert_allclose(h, one["h"], rtol=1e-12, atol=0)
+    assert np.isnan(one["change"]).all()
 
 
 def test_a_saved_or_pickled_circuit_goes_on_where_it_stopped(tmp_path):
@@ -184,28 +181,6 @@ def test_what_is_set_on_the_network_takes_effect(engine):
     refused(lambda: own.run(points[:1]), r"excitatory\.current", InputError)
 
 
-def test_spikes_are_delivered_before_cells_are_reset_and_excitatory_ones_first():
-    from brian2 import scheduling_summary
-
-    network = circuit().network
-    order = [entry.name for entry in scheduling_summary(network).entries]
-    wanted = [
-        *("excitatory_stateupdater", "excitatory_spike_thresholder"),
-        *("lateral_pre", "lateral_post", "classifier_pre", "classifier_post", "feedforward_post"),
-        *("excitatory_spike_resetter", "excitatory_tally", "inputs_load", "feedforward_drive"),
-        *("excitatory_choose", "excitatory_recruit", "feedforward_recruit"),
-        *("excitatory_look_again", "gain_control_measure", "excitatory_restart"),
-        *("lateral_restart", "feedforward_decay"),
-    ]
-    assert [name for name in order if name in wanted] == wanted
-    rate = ManifoldCircuit(small_circuit(), LIFT, "numpy").network
-    twin, names = (
-        {item.name for item in net.objects if type(item).__name__ != "CodeRunner"}
-        for net in (network, rate)
-    )
-    assert twin >= names
-
-
 def test_what_a_spiking_circuit_cannot_be_is_refused():
     def make(changes, options):
         return SpikingCircuit(small_circuit(**changes), LIFT, "numpy", **options)
@@ -221,13 +196,9 @@ def test_what_a_spiking_circuit_cannot_be_is_refused():
     point = [[0.0, 0.0]]
     refused(lambda: circuit().run(point, record=("rates",)), "spikes, got 'rates'")
     rate = ManifoldCircuit(small_circuit(), LIFT, "numpy")
-    refused(lambda: rate.run(point, record=("spikes",)), "h, u, V, y, got 'spikes'", InputError)
-
-
-def test_trains_of_a_result_without_spikes_are_refused():
-    points, _ = stream()
-    run = reference().run(points[:2])
+    refused(lambda: rate.run(point, record=("spikes",)), "'spikes'", InputError)
+    run = reference().run(point)
     refused(lambda: spike_trains(run), "record", InputError)
     refused(lambda: spike_trains(run, "inputs"), "group .*inputs", InputError)
-    run = reference().run(points[:2], record=("spikes",))
-    refused(lambda: spike_trains(run, presentation=2), "from 0 to 1, got 2", InputError)
+    run = reference().run(point, record=("spikes",))
+    refused(lambda: spike_trains(run, presentation=1), "presentation", InputError)

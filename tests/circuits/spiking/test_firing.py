@@ -133,7 +133,7 @@ def test_random_cells_fire_as_often_as_those_of_the_reference(name, quick_compil
 
 @pytest.mark.parametrize("engine", ["numpy", "cpp_standalone"])
 def test_a_seed_makes_a_run_repeatable(engine, quick_compiler):
-    p, s = random_circuit("escape")
+    p, s = random_circuit("noise")
     points, _ = stream(1)
     np.random.seed(1)
     before = np.random.get_state()[1].copy()
