@@ -7,6 +7,7 @@ nobody copies numbers by hand. ``--check`` changes nothing and fails where a pag
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -15,7 +16,7 @@ from circuits import files
 from circuits.errors import CircuitError, InputError
 from simulations import known_data, peers
 from simulations.bench import table
-from simulations.experiments.claim import load_claims, long_form, short_table
+from simulations.experiments.claim import Claim, load_claims, long_form, short_table, tally
 from simulations.power import in_sentences
 
 MEASURED = Path("docs/measured")
@@ -30,6 +31,23 @@ SOURCES = {
     "peers.json": Path("results/peers"),
 }
 """Where full runs leave it."""
+
+FRONT = {
+    "two labels": "two labels suffice for two moons | accuracy {}",
+    "spread gradually": "labels spread gradually along the moons | rank correlation {}",
+    "beats the": "on chessboards it beats logistic regression with intercept | error lower by {}",
+    "side 0.5": "unlabelled points help, squares of side 0.5 | error lower by {}",
+    "side 0.333": "unlabelled points help, side 0.333 | error lower by {}",
+    "side 0.25": "unlabelled points help, side 0.25 | error lower by {}",
+    "outputs follow": "similar inputs get equally similar outputs | correlation {}, bound {}",
+    "right below": "inputs just below α get orthogonal outputs | {} of pairs, bound {}",
+    "after the tiling": "after the tiling, classes are linear | error {} or less",
+    "printed rate": "with the printed rate it adapts quickly to new labels | {} of the change left",
+}
+"""Claims of the paper on the front page: the main ones, and all that do not hold. Part of a claim,
+and the row with places for the numbers of its short figure."""
+
+NUMBER = re.compile(r"-?\d[\d.]*(?: ± [\d.]+)?")
 
 Insertion = tuple[Path, str, str]
 """A file, the name of the marks in it, and what is to stand between them."""
@@ -68,15 +86,28 @@ def take_over(sources: dict[str, Path], measured: Path) -> list[Path]:
     ]
 
 
+def front_page(claims: Iterable[Claim]) -> str:
+    """The rows of `FRONT` as a table, and how many of the paper's claims hold in all."""
+    paper = [claim for claim in claims if claim.paper]
+    rows = [
+        f"| {row.format(*NUMBER.findall(claim.short))} | {claim.emphasised} |\n"
+        for part, row in FRONT.items()
+        for claim in paper
+        if part in claim.claim
+    ]
+    head = "| the paper's claim | we found | verdict |\n| --- | --- | --- |\n"
+    return f"{head}{''.join(rows)}\nIn all, {tally(paper)}."
+
+
 def tables(measured: Path) -> list[Insertion]:
-    """The tables of what was measured: short for README, long for the pages behind it."""
+    """What was measured as tables, and where each of them stands."""
     path = measured
     try:
         path = measured / "power.json"
         power = in_sentences(json.loads(path.read_text(encoding="utf-8")))
         path = measured / "claims.json"
         claims = load_claims(path)
-        short, long = short_table(claims), long_form(claims, power)
+        front, short, long = front_page(claims), short_table(claims), long_form(claims, power)
         path = measured / "bench.json"
         times = table(json.loads(path.read_text(encoding="utf-8")))
         path = measured / "soak.md"
@@ -88,13 +119,13 @@ def tables(measured: Path) -> list[Insertion]:
     except Exception as error:  # whatever a file of any content makes a table raise
         raise InputError(f"{path} holds no such table ({type(error).__name__}: {error})") from error
     return [
-        (Path("README.md"), "claims", short),
+        (Path("README.md"), "claims", front),
+        (Path("docs/claims.md"), "verdicts", short),
         (Path("docs/claims.md"), "claims", long),
         (Path("docs/speed.md"), "bench", f"```\n{times}\n```"),
-        (Path("README.md"), "soak", trials),
         (Path("docs/faults.md"), "soak", trials),
-        (Path("README.md"), "known-data", known),
-        (Path("README.md"), "peers", beside),
+        (Path("docs/learners.md"), "known-data", known),
+        (Path("docs/beyond-the-paper.md"), "peers", beside),
     ]
 
 

@@ -7,7 +7,7 @@ import json
 import re
 import subprocess
 import sys
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -22,12 +22,18 @@ PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(DOCS.glob("*.md")
 MARK = "# -> "
 """What stands before the output that a page shows."""
 
+NOT_RUN = "<!-- not run -->\n"
+"""What stands before an example that is no complete program."""
+
+SLOW = ("learners.md", "spiking.md")
+"""Pages whose examples take longer."""
+
 
 def python_blocks(page: Path) -> list[tuple[str, str]]:
-    """Python examples of a page: the heading above each, and the code."""
+    """Python examples of a page that are run: the heading above each, and the code."""
     found, heading = [], ""
-    pieces = re.split(r"^(#+ .*|```python\n(?:.*\n)*?```)$", page.read_text(), flags=re.MULTILINE)
-    for piece in pieces:
+    block = rf"^(#+ .*|(?:{NOT_RUN})?```python\n(?:.*\n)*?```)$"
+    for piece in re.split(block, page.read_text(), flags=re.MULTILINE):
         if piece.startswith("#"):
             heading = piece.strip("# ")
         elif piece.startswith("```python\n"):
@@ -102,64 +108,19 @@ def test_notebook_is_kept_with_its_outputs(name):
 # README
 
 
-README = python_blocks(ROOT / "README.md")
+def test_readme_is_one_page():
+    assert len((ROOT / "README.md").read_text().split()) <= 900
+    [(heading, code)] = python_blocks(ROOT / "README.md")
+    assert heading == "Ten lines of Python"
+    assert sum(bool(line) and not line.startswith(MARK) for line in code.splitlines()) <= 10
 
 
-@pytest.fixture
-def run_readme(tmp_path, monkeypatch, capsys):
-    """A function that runs README's example under a heading: its names and what it prints."""
-    monkeypatch.chdir(tmp_path)
-
-    def run(heading: str) -> tuple[dict[str, Any], str]:
-        names: dict[str, Any] = {}
-        exec(compile(dict(README)[heading], "README.md", "exec"), names)
-        return names, capsys.readouterr().out
-
-    return run
-
-
-def test_readme_example_answers_right(run_readme, tmp_path):
-    heading = "Ten lines of Python"
-    assert len([line for line in dict(README)[heading].splitlines() if line]) <= 10
-    _, printed = run_readme(heading)
-    answers, classes, share = re.fullmatch(r"\[(.*)\] \[(.*)\] (.*)\n", printed).groups()
-    assert set(classes.split()) == {"-1", "1"}
-    # Every answer has the sign of its class, and is sure of it.
-    sure = np.array(answers.split(), float) * np.array(classes.split(), float)
-    assert sure.min() > 0.9
-    assert float(share) >= 0.99
-    assert f"`{printed.strip()}`" in (ROOT / "README.md").read_text()
-    assert (tmp_path / "answers.png").stat().st_size > 10_000
-
-
-@pytest.mark.slow
-def test_readme_example_of_spikes_answers_right(run_readme):
-    names, printed = run_readme("The same with spikes")
-    share, most = map(float, printed.split())
-    assert share >= 0.99
-    assert 60 <= most <= 130
-    assert f"`{printed.strip()}`" in (ROOT / "README.md").read_text()
-    assert sum(map(len, names["trains"].values())) > 10
-
-
-@pytest.mark.slow
-def test_readme_examples_of_learners_answer_right(run_readme):
-    _, printed = run_readme("In scikit-learn")
-    share, undecided = map(float, printed.split())
-    assert share > 0.92
-    assert undecided < 0.01
-    pytest.importorskip("river")
-    _, printed = run_readme("Point by point, in river and CapyMOA")
-    assert float(printed) > 0.98
-
-
-def test_readme_example_of_a_sweep(run_readme, tmp_path):
-    _, printed = run_readme("Over parameters")
-    # Tiles too small to cover the moons, and tiles that do.
-    rows = re.findall(r"\[+([\d. ]+)\]", printed)
-    small, large = (np.array(row.split(), float) for row in rows)
-    assert small.max() < 0.5 < 0.99 < large.min()
-    assert (tmp_path / "results" / "sweep-two-moons.nc").is_file()
+def test_equations_of_readme_are_those_of_the_script():
+    [shown] = re.findall(r"```text\n(.*?)```", (ROOT / "README.md").read_text(), flags=re.DOTALL)
+    script = (DOCS / "minimal_circuit.py").read_text()
+    equations = [line.partition("#")[0].strip() for line in shown.splitlines()]
+    assert len(equations) == 7
+    assert [equation for equation in equations if equation not in script] == []
 
 
 def test_readme_names_only_files_and_commands_that_exist():
@@ -196,10 +157,7 @@ def test_the_playground_in_the_docs_is_current(tmp_path):
     assert (DOCS / "playground.png").stat().st_size > 50_000
 
 
-# Extending
-
-
-EXTENDING = python_blocks(DOCS / "extending.md")
+# Examples
 
 
 @contextmanager
@@ -230,8 +188,8 @@ def same(shown: str, printed: str) -> bool:
 def check_printed(code: str, printed: str) -> None:
     """What an example prints is what it shows."""
     shown = [line.partition(MARK)[2] for line in code.splitlines() if MARK in line]
-    lines = printed.splitlines()
-    assert shown
+    # Without the remarks of a sweep.
+    lines = [line for line in printed.splitlines() if not line.startswith("two-moons: ")]
     assert len(shown) == len(lines), lines
     for expected, line in zip(shown, lines, strict=True):
         assert same(expected, line), (expected, line)
@@ -243,36 +201,92 @@ def test_what_counts_as_the_same_line():
         assert not same(shown, printed)
 
 
-@pytest.mark.parametrize(
-    "number", range(1, len(EXTENDING)), ids=[heading for heading, _ in EXTENDING[1:]]
-)
-def test_examples_of_extending(number, capsys):
-    """The first example is common to all; it names the engine."""
-    assert "cpp_standalone" in EXTENDING[0][1]
-    code = EXTENDING[number][1]
+def check_ten_lines(printed: str, names: dict[str, Any]) -> None:
+    answers, classes, share = re.fullmatch(r"\[(.*)\] \[(.*)\] (.*)\n", printed).groups()
+    assert set(classes.split()) == {"-1", "1"}
+    # Every answer has the sign of its class, and is sure of it.
+    sure = np.array(answers.split(), float) * np.array(classes.split(), float)
+    assert sure.min() > 0.9
+    assert float(share) >= 0.99
+    assert Path("answers.png").stat().st_size > 10_000
+
+
+def check_sweep(printed: str, names: dict[str, Any]) -> None:
+    # Tiles too small to cover the moons, and tiles that do.
+    rows = re.findall(r"\[+([\d. ]+)\]", printed)
+    small, large = (np.array(row.split(), float) for row in rows)
+    assert small.max() < 0.5 < 0.99 < large.min()
+    assert Path("results/sweep-two-moons.nc").is_file()
+
+
+def check_learner(printed: str, names: dict[str, Any]) -> None:
+    share, undecided = map(float, printed.split())
+    assert share > 0.92
+    assert undecided < 0.01
+
+
+def check_stream(printed: str, names: dict[str, Any]) -> None:
+    assert float(printed) > 0.98
+
+
+def check_spikes(printed: str, names: dict[str, Any]) -> None:
+    share, most = map(float, printed.split())
+    assert share >= 0.99
+    assert 60 <= most <= 130
+    assert sum(map(len, names["trains"].values())) > 10
+
+
+CHECKS = {
+    "Ten lines of Python": check_ten_lines,
+    "Parameter sweeps": check_sweep,
+    "scikit-learn": check_learner,
+    "river": check_stream,
+    "Two moons from two labels": check_spikes,
+}
+"""More that has to hold of what an example prints, by its heading."""
+
+EXAMPLES = [
+    pytest.param(
+        *(page, number),
+        id=f"{page.stem}: {heading}",
+        marks=[pytest.mark.slow] if page.name in SLOW else [],
+    )
+    for page in PAGES
+    for number, (heading, _) in enumerate(python_blocks(page))
+]
+
+
+def test_every_further_check_has_its_example():
+    assert {heading for page in PAGES for heading, _ in python_blocks(page)} > set(CHECKS)
+
+
+@pytest.mark.parametrize(("page", "number"), EXAMPLES)
+def test_example(page, number, tmp_path, monkeypatch, capsys):
+    """It prints what it shows. The first example of a page is common to all others of it, and names
+    the engine."""
+    monkeypatch.chdir(tmp_path)
+    blocks = python_blocks(page)
+    (_, first), (heading, code) = blocks[0], blocks[number]
     names: dict[str, Any] = {}
-    with numpy_code():
-        exec(EXTENDING[0][1].replace("cpp_standalone", "numpy"), names)
-        if re.search(r"\bxi\b", code):  # noise does not settle, as the page says
-            with pytest.warns(UnsettledWarning):
+    if "river" in code:
+        pytest.importorskip("river")
+    with numpy_code() if "cpp_standalone" in first else nullcontext():
+        first = first.replace("cpp_standalone", "numpy")
+        exec(first, names)
+        if number:
+            capsys.readouterr()
+            # Noise does not settle, as the page says.
+            noisy = re.search(r"\bxi\b", code)
+            with pytest.warns(UnsettledWarning) if noisy else nullcontext():
                 exec(code, names)
-        else:
-            exec(code, names)
-    check_printed(code, capsys.readouterr().out)
+            assert MARK in code
+    printed = capsys.readouterr().out
+    check_printed(code, printed)
+    if heading in CHECKS:
+        CHECKS[heading](printed, names)
 
 
 # The spiking twin
-
-
-@pytest.mark.slow
-def test_examples_of_spiking(tmp_path, monkeypatch, capsys):
-    """One after the other: the second goes on with what the first has made."""
-    monkeypatch.chdir(tmp_path)
-    names: dict[str, Any] = {}
-    for _, code in python_blocks(DOCS / "spiking.md"):
-        assert "cpp_standalone" in code
-        exec(code.replace("cpp_standalone", "numpy"), names)
-        check_printed(code, capsys.readouterr().out)
 
 
 def test_equations_of_spiking_are_those_that_run():

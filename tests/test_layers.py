@@ -7,7 +7,6 @@ import os
 import subprocess
 import sys
 from collections import defaultdict
-from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
@@ -24,7 +23,7 @@ NEED_BRIAN2 = {
 }
 """Modules whose import brings Brian2 along, which takes a second: those that make its objects."""
 
-NEED_OTHERS = {"circuits.streaming.for_river": "river", "circuits.streaming.for_capymoa": "capymoa"}
+NEED_OTHERS = {"circuits.streaming.for_river", "circuits.streaming.for_capymoa"}
 """Modules that are for a package which need not be installed."""
 
 
@@ -35,64 +34,17 @@ MODULES = {
 }
 """Every module of the three packages by its dotted name."""
 
-BLOCKS = (ast.stmt, ast.ExceptHandler, ast.match_case)
-"""What can hold statements."""
-
-
-def imported_names(nodes: list[ast.AST], everywhere: bool) -> set[str]:
-    """Dotted names that statements import; only those that importing runs unless ``everywhere``."""
-    found: set[str] = set()
-    for node in nodes:
-        if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, "imports are absolute"
-            assert node.module is not None
-            found |= {node.module} | {f"{node.module}.{alias.name}" for alias in node.names}
-        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not everywhere:
-            continue
-        elif isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
-            found |= imported_names(node.body if everywhere else node.orelse, everywhere)
-        else:
-            inner = [n for n in ast.iter_child_nodes(node) if isinstance(n, BLOCKS)]
-            found |= imported_names(inner, everywhere)
-    return found
-
-
-@cache
-def imports(module: str, everywhere: bool = True) -> set[str]:
-    return imported_names(ast.parse(MODULES[module].read_text()).body, everywhere)
-
 
 def test_a_package_imports_only_what_lies_below_it():
-    for module in MODULES:
-        forbidden = MAY_IMPORT.keys() - MAY_IMPORT[module.split(".")[0]]
-        assert not {name for name in imports(module) if name.split(".")[0] in forbidden}, module
-
-
-def test_the_parser_sees_imports_wherever_they_stand():
-    code = """
-import one
-from two import a
-if TYPE_CHECKING:
-    import three
-def f():
-    try:
-        from four.five import b
-    except ImportError:
-        import six
-class C:
-    import seven
-    def g(self):
-        import eight
-with x:
-    import nine
-"""
-    body = ast.parse(code).body
-    late = {"three", "four.five", "four.five.b", "six", "eight"}
-    now = {"one", "two", "two.a", "seven", "nine"}
-    assert imported_names(body, everywhere=True) == now | late
-    assert imported_names(body, everywhere=False) == now
+    for module, path in MODULES.items():
+        found = set()
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Import):
+                found |= {alias.name.split(".")[0] for alias in node.names}
+            elif isinstance(node, ast.ImportFrom):
+                assert node.level == 0, f"{module}: imports are absolute"
+                found.add(node.module.split(".")[0])
+        assert found & MAY_IMPORT.keys() <= MAY_IMPORT[module.split(".")[0]], module
 
 
 def test_no_name_of_a_module_stands_in_two_packages():
@@ -104,34 +56,35 @@ def test_no_name_of_a_module_stands_in_two_packages():
     assert not {stem: sorted(found) for stem, found in homes.items() if len(found) > 1}
 
 
-def needing(target: str) -> set[str]:
-    """Modules whose import imports ``target``, by themselves or through others of ours."""
-    direct = {}
-    for module in MODULES:
-        names = imports(module, everywhere=False)
-        # Importing a module imports the packages that it lies in.
-        parents = {module.rsplit(".", n)[0] for n in range(1, module.count(".") + 1)}
-        direct[module] = {
-            ".".join(name.split(".")[: n + 1])
-            for name in names | parents
-            for n in range(name.count(".") + 1)
-        }
-    found = {module for module, names in direct.items() if target in names}
-    while more := {m for m, names in direct.items() if names & found} - found:
-        found |= more
-    return found
+def loaded_by(modules, package: str) -> list[str]:
+    """Those of ``modules`` whose import, each after the ones before it, loads ``package``."""
+    code = f"""
+import importlib, sys
+for name in {list(modules)}:
+    importlib.import_module(name)
+    if {package!r} in sys.modules:
+        print(name)
+        break
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout.split()
 
 
 def test_heavy_packages_are_imported_where_they_are_needed_and_nowhere_else():
     # The description of the model, which the page shows, is read from Brian2's objects.
     reading = ("analysis.describe", "analysis.page")
-    assert {m for m in needing("brian2") if not m.startswith(reading)} == NEED_BRIAN2
-    for module, package in NEED_OTHERS.items():
-        assert needing(package) == {module}
+    light = [m for m in MODULES if m not in NEED_BRIAN2 | NEED_OTHERS]
+    light = [m for m in light if not m.startswith(reading) and not m.endswith("__main__")]
+    assert loaded_by(light, "brian2") == []
     # Neither the circuit nor the command line draws.
-    drawing = needing("matplotlib")
-    assert not {m for m in drawing if m.startswith("circuits")}
-    assert "simulations.cli" not in drawing
+    quiet = [m for m in light if m.startswith("circuits")] + ["simulations.cli"]
+    assert loaded_by(quiet, "matplotlib") == []
 
 
 def test_importing_everything_runs_nothing(tmp_path):

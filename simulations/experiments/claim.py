@@ -41,6 +41,11 @@ class Claim:
         word = {True: "holds", False: "does not hold", None: "not decided"}[self.holds]
         return f"{word} (by construction)" if self.constructed and self.holds else word
 
+    @property
+    def emphasised(self) -> str:
+        """The verdict in Markdown, in bold unless the claim holds."""
+        return self.verdict if self.holds else f"**{self.verdict}**"
+
     def as_dict(self) -> dict[str, Any]:
         """Plain values."""
         return asdict(self)
@@ -85,18 +90,12 @@ def long_form(claims: Iterable[Claim], power: Power | None = None) -> str:
 
 def short_table(claims: Iterable[Claim]) -> str:
     """Claims as a Markdown table with one short figure each."""
-    rows = (
-        (claim.experiment, claim.claim, claim.short, _emphasised(claim.verdict)) for claim in claims
-    )
+    rows = ((claim.experiment, claim.claim, claim.short, claim.emphasised) for claim in claims)
     lines = [
         " | ".join(cell.replace("|", "\\|") for cell in row)
         for row in (("experiment", "claim", "our figure", "verdict"), ("---",) * 4, *rows)
     ]
     return "".join(f"| {line} |\n" for line in lines)
-
-
-def _emphasised(verdict: str) -> str:
-    return verdict if verdict.startswith("holds") else f"**{verdict}**"
 
 
 def save_claims(claims: list[Claim], out: Path) -> list[Path]:
