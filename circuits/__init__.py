@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from circuits.lift import SphereLift
     from circuits.model import CircuitModel
     from circuits.parameters import CircuitParameters
+    from circuits.parts.part import Part
     from circuits.perturbations import Current, Delay, Freeze, Lesion, Noise, UnequalGain
     from circuits.reference import ReferenceCircuit
     from circuits.spiking.circuit import SpikingCircuit
@@ -27,6 +28,7 @@ __all__ = [
     "ManifoldCircuit",
     "ManifoldClassifier",
     "Noise",
+    "Part",
     "ReferenceCircuit",
     "SphereLift",
     "SpikingCircuit",
@@ -44,6 +46,7 @@ _HOME = {
     "ManifoldCircuit": "circuit",
     "ManifoldClassifier": "estimator",
     "Noise": "perturbations",
+    "Part": "parts",
     "ReferenceCircuit": "reference",
     "SphereLift": "lift",
     "SpikingCircuit": "spiking.circuit",

@@ -22,6 +22,7 @@ from circuits.errors import CircuitError, DivergenceError, InputError, Parameter
 from circuits.lift import FloatArray, SphereLift, as_labels, as_points, distinct_rows
 from circuits.model import CircuitModel
 from circuits.parameters import CircuitParameters, format_seconds
+from circuits.parts import Part, Parts, checked_parts
 from circuits.perturbations import Perturbation, checked_perturbations
 from circuits.perturbing import Perturbed, delayed
 from circuits.progress import Progress, reporting
@@ -61,6 +62,7 @@ class Circuit(ABC):
         model: CircuitModel | None = None,
         tile_centers: ArrayLike | None = None,
         perturbations: Iterable[Perturbation] = (),
+        parts: Iterable[Part] = (),
     ) -> None:
         if not isinstance(parameters, CircuitParameters):
             raise ParameterError(f"parameters must be CircuitParameters, got {shown(parameters)}")
@@ -79,6 +81,8 @@ class Circuit(ABC):
         self.model.check(parameters, lift.n_inputs)
         self.perturbed = Perturbed(self, self.perturbations)
         """What the perturbations do."""
+        self.parts = Parts(self, checked_parts(parts))
+        """What the circuit has besides the paper's two layers."""
         self.alpha = lift.alpha(parameters.tile_radius)
         """Similarity threshold, from the tile radius and the lift."""
         self.gain: float | None = None
@@ -143,10 +147,8 @@ class Circuit(ABC):
 
     def changes(self) -> dict[str, Any]:
         """What differs from the paper's circuit, besides parameters: empty if nothing does."""
-        return self.model.changes() | self._perturbed_changes()
-
-    def _perturbed_changes(self) -> dict[str, Any]:
-        return {"perturbations": self.perturbed.as_list()} if self.perturbations else {}
+        found = {"perturbations": self.perturbed.as_list(), "parts": self.parts.described()}
+        return self.model.changes() | {name: value for name, value in found.items() if value}
 
     @property
     def state(self) -> CircuitState:

@@ -17,6 +17,7 @@ from circuits.errors import EngineError, ParameterError, shown_path
 from circuits.lift import FloatArray, SphereLift
 from circuits.model import CircuitModel
 from circuits.parameters import CircuitParameters
+from circuits.parts import Part
 from circuits.perturbations import Perturbation
 from circuits.state import CircuitState, Task
 
@@ -47,6 +48,8 @@ class ManifoldCircuit(Circuit):
     perturbations
         Lesions, currents, noise, frozen plasticity, a delay, unequal gains; see
         `circuits.perturbations`.
+    parts
+        Variables and rules of your own; see `circuits.Part`.
     """
 
     wiring: Wiring = Wiring()
@@ -62,6 +65,7 @@ class ManifoldCircuit(Circuit):
         extend: Callable[[Network], Any] | None = None,
         tile_centers: ArrayLike | None = None,
         perturbations: Iterable[Perturbation] = (),
+        parts: Iterable[Part] = (),
     ) -> None:
         if extend is not None and not callable(extend):
             raise ParameterError(f"extend must be a function of the network, got {extend!r}")
@@ -71,6 +75,7 @@ class ManifoldCircuit(Circuit):
             model=model,
             tile_centers=tile_centers,
             perturbations=perturbations,
+            parts=parts,
         )
         self.extend = extend
         self.engine = choose_engine() if engine == "auto" else engine
@@ -123,10 +128,12 @@ class ManifoldCircuit(Circuit):
         engine: str = "auto",
         *,
         model: CircuitModel | None = None,
+        parts: Iterable[Part] | None = None,
     ) -> Self:
         """The circuit that ``save`` wrote, on any engine; of a spiking circuit, its rates.
 
-        ``model`` is used instead of the one in the file, which has no NumPy functions of its own.
+        ``model`` and ``parts`` are used instead of those in the file, which have no NumPy functions
+        of their own.
         """
         from circuits.keeping import Kept
 
@@ -139,7 +146,12 @@ class ManifoldCircuit(Circuit):
         if model is None:
             model = kept.model
         circuit = cls(
-            kept.parameters, kept.lift, engine, model=model, perturbations=kept.perturbations
+            kept.parameters,
+            kept.lift,
+            engine,
+            model=model,
+            perturbations=kept.perturbations,
+            parts=kept.parts_or(parts),
         )
         circuit._engine.values_set = kept.values_set
         kept.restore(circuit)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,11 +18,19 @@ import numpy as np
 
 from circuits import results
 from circuits.dataset import NAMES, SHAPES, versions
-from circuits.errors import CircuitError, EngineError, InputError, shown, shown_path
+from circuits.errors import (
+    CircuitError,
+    EngineError,
+    InputError,
+    ParameterError,
+    shown,
+    shown_path,
+)
 from circuits.files import FileError
 from circuits.lift import SphereLift
 from circuits.model import RULES, CircuitModel
 from circuits.parameters import CircuitParameters
+from circuits.parts import Part, checked_parts, part_from
 from circuits.perturbations import perturbation_from
 from circuits.rules import Rule
 from circuits.spiking.parameters import SpikingParameters
@@ -37,8 +45,9 @@ if TYPE_CHECKING:
 KIND, ANSWERS = "circuit", "answers"
 """Kinds of files: a circuit, and what one has answered."""
 
-FORMAT_VERSION = 2
-"""Of circuits that are perturbed; without that a file is of version 1, as it always was."""
+FORMAT_VERSION = 3
+"""Of circuits with parts; those that are only perturbed are of version 2, and all others of version
+1, as they always were."""
 
 LATER: tuple[str, ...] = ()
 """Fields of `CircuitState` that came after version 1: files may lack them, and their defaults mean
@@ -70,7 +79,7 @@ def save(circuit: Circuit, path: Any, attributes: Mapping[str, str]) -> Path:
             data[prefix + name] = (_dimensions(prefix + name, array), array)
     needed = {
         "kind": KIND,
-        "format_version": FORMAT_VERSION if circuit.perturbations else 1,
+        "format_version": 3 if circuit.parts.all else 2 if circuit.perturbations else 1,
         "engine": circuit.engine,
         "parameters": json.dumps(circuit.parameters.as_dict()),
         "lift": json.dumps(circuit.lift.as_dict()),
@@ -80,6 +89,8 @@ def save(circuit: Circuit, path: Any, attributes: Mapping[str, str]) -> Path:
     }
     if circuit.perturbations:
         needed["perturbations"] = json.dumps(circuit.perturbed.as_list())
+    if circuit.parts.all:
+        needed["parts"] = json.dumps(circuit.parts.described())
     needed |= circuit.attributes()
     needed |= {name: value for name, value in counters.items() if value is not None}
     for name, text in attributes.items():
@@ -126,6 +137,7 @@ class Kept:
                 perturbation_from(values)
                 for values in json.loads(found.attrs.get("perturbations", "[]"))
             )
+            self._parts = json.loads(found.attrs.get("parts", "[]"))
             self.model.check(self.parameters, self.lift.n_inputs)
             self.state = _state_from(found)
             self.values_set = _with_prefix(found, SET)
@@ -153,6 +165,20 @@ class Kept:
                 f"{versions()['manifold-circuit']} reads formats up to {FORMAT_VERSION}: use a "
                 "later one"
             )
+
+    def parts_or(self, given: Iterable[Part] | None) -> tuple[Part, ...]:
+        """The parts that were saved, or the same ones as they were given."""
+        if given is None:
+            with self._whole():
+                return tuple(part_from(values) for values in self._parts)
+        parts = checked_parts(given)
+        if [part.described() for part in parts] != self._parts:
+            names = ", ".join(values["name"] for values in self._parts) or "none"
+            raise ParameterError(
+                f"{shown_path(self.path)} was saved with other parts ({names}): give those, or "
+                "leave parts= out"
+            )
+        return parts
 
     def restore(self, circuit: Circuit) -> None:
         """Let a circuit be in the state that was kept."""

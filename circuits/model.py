@@ -25,17 +25,10 @@ from circuits.errors import InputError, ParameterError
 from circuits.lift import FloatArray
 from circuits.parameters import format_seconds, seconds
 from circuits.rules import Rule
+from circuits.stages import EACH_PRESENTATION, EACH_STEP
 
 if TYPE_CHECKING:
     from circuits.parameters import CircuitParameters
-
-EACH_STEP = ("sums", "lateral", "rates")
-"""Every dt: the sums V h and V^T u, then V, then h and u: each sees the others' old values."""
-
-EACH_PRESENTATION = ("answer", "learn", "load", "drive", "recruit", "measure", "restart")
-"""On the last step of a presentation: the readout answers, the slow synapses learn, the next point
-is loaded, its drive W x is summed, a tile is recruited if none answers, gain control measures the
-drive, and h, u and V restart."""
 
 SYNAPSES = {"lateral": "V", "feedforward": "W", "classifier": "w"}
 """The synapses, and the weights they have."""
@@ -89,7 +82,7 @@ class CircuitModel:
         self._set("connections", {k: _checked_mask(k, v) for k, v in self.connections.items()})
         self._set("namespace", dict(self.namespace))
         for value in self.namespace.values():
-            _described(value)  # refuses what cannot be described
+            described_value(value)  # refuses what cannot be described
         try:
             delay = seconds(self.delay)
         except ValueError as error:
@@ -222,7 +215,7 @@ class CircuitModel:
         described |= {"delay": self.delay, "each_step": list(self.each_step)}
         described["each_presentation"] = list(self.each_presentation)
         described["namespace"] = {
-            name: _described(value) for name, value in sorted(self.namespace.items())
+            name: described_value(value) for name, value in sorted(self.namespace.items())
         }
         return described
 
@@ -272,7 +265,7 @@ def _checked_mask(name: str, mask: Any) -> Mask:
     return found
 
 
-def _described(value: Any) -> Any:
+def described_value(value: Any) -> Any:
     """A value of the namespace as something to read, and to tell it from others."""
     values = getattr(value, "values", None)
     if isinstance(values, np.ndarray):  # a TimedArray

@@ -1,15 +1,16 @@
 """The circuit as Brian2 groups and synapses.
 
-Time runs on two clocks. Every dt the *step* clock moves h, u and V. On the last step of each
-presentation the *presentation* clock fires too: the readout answers, the slow synapses learn, and
-the next point is loaded. So a presentation is S steps, nothing slow costs anything on the other
-S - 1, and a run of T presentations is T S steps after which nothing is left to do.
+Time runs on three clocks. Every dt the *step* clock moves h, u and V. On the last step of each
+presentation the *presentation* clock fires too: the readout answers and the slow synapses learn.
+With it fires the *loading* clock, unless that was the last presentation: the next point is loaded.
+So nothing slow costs anything on the other steps, and T presentations are T S steps.
 
 For the presentation clock to fire on the last step rather than on the first, simulated time starts
 at dt instead of 0: the state that a monitor in the slot "end" records at time t = n dt is the state
 after n steps.
 
-What the groups compute is `circuits.model`'s; here is how they are wired, and when each acts.
+What the groups compute is `circuits.model`'s, and when is `circuits.stages`'; here is how they are
+wired.
 """
 
 from __future__ import annotations
@@ -30,13 +31,14 @@ from brian2 import (
     second,
     us,
 )
-from brian2.equations.equations import DIFFERENTIAL_EQUATION, Equations
+from brian2.equations.equations import DIFFERENTIAL_EQUATION, EquationError, Equations
 from brian2.stateupdaters.base import StateUpdateMethod
 from brian2.utils.stringtools import word_substitute
 
 from circuits import perturbing, rules
 from circuits.errors import EngineError, ParameterError
 from circuits.lift import FloatArray
+from circuits.stages import EACH_STEP, LOADING, schedule, slots, where
 
 if TYPE_CHECKING:
     from circuits.base import Circuit
@@ -44,10 +46,6 @@ if TYPE_CHECKING:
 INPUTS = """
 x : 1                              # the point that is shown, lifted
 presentation : integer (shared)    # which row of the stream that is
-n_presentations : integer (shared) # rows in this stream
-reset : integer (shared)           # 1: h, u and V restart at every presentation
-restart : integer (shared)         # 1: they restart now
-carry : integer (shared)           # 1: they carry over now
 """
 
 EXCITATORY = """
@@ -64,15 +62,12 @@ kappa : 1 (shared)
 sqrt_alpha : 1 (shared)
 eta : 1 (shared)
 tau_h : second (shared)
-gain : 1 (linked)
 covered : 1 (linked)
 recruiting : integer (linked)
 answering : 1 (linked)
 used : 1 (linked)
 first_presentation : integer (linked)
 presentation : integer (linked)
-restart : integer (linked)
-carry : integer (linked)
 """
 
 INHIBITORY = """
@@ -80,12 +75,10 @@ excitation : 1                     # V h, every step
 u_before : 1
 u_rest : 1
 u_start : 1                        # u at rest, at the scale of the next drive
-kept : 1                           # what u and V that carry over are multiplied by
+kept : 1                           # ratio, where synapses can look it up
 tau_u : second (shared)
 scale : 1 (linked)
 ratio : 1 (linked)
-restart : integer (linked)
-carry : integer (linked)
 """
 
 GAIN_CONTROL = """
@@ -104,9 +97,6 @@ constant_gain : 1 (shared)         # what it is else
 recruiting : integer (shared)      # 1: points that no tile answers recruit one
 least : 1 (shared)                 # recruit_below*(1 - alpha)
 first_presentation : integer (shared)  # number of the stream's first point
-restart : integer (linked)
-carry : integer (linked)
-more = restart + carry : 1         # 1: there is a next point
 """
 
 POOLING = """
@@ -132,6 +122,7 @@ mu : 1
 presentation : integer (linked)
 """
 
+GAIN = "gain : 1 (linked)\n"
 UNEQUAL_GAIN = """
 common_gain : 1 (linked)
 perturbed_gain : 1
@@ -145,7 +136,7 @@ net : 1                            # w.h
     "gated": """
 pooled : 1                         # w.h
 total : 1                          # sum of h
-net = pooled*int(total > 0)/(total + int(total <= 0)) : 1
+net = pooled/where(total > 0, total, inf) : 1
 """,
 }
 
@@ -172,26 +163,14 @@ rate = running/learned + constant_rate
 # A stream is looked up by its row, not by the time: "time" is the row in microseconds. So what is
 # compiled for one dt and S serves them all.
 ROW = us
-LOAD_INPUT = """
-presentation += 1
-restart = reset*int(presentation < n_presentations)
-carry = (1 - reset)*int(presentation < n_presentations)
-x = input_stream(presentation*usecond, i)
-"""
-LOAD_LABEL = "z = label_stream(presentation*usecond, i)"
+LOAD_NUMBER = "presentation += 1"
+LOAD_INPUT = "x = input_stream(presentation*usecond, i)"
+LOAD_LABEL = "z = label_stream(presentation*usecond, {cell})"
 SUM_DRIVE = "drive_post += W*x_pre"
 LOOK = "a = drive - sqrt_alpha*b"
 
-# Places in the schedule. Brian2 sorts by (slot, order, name); these make the name irrelevant.
-# Slot "groups", every step: the model's `each_step`, from order 0 on, with a delay line moving just
-# before the rates do. Then, on the last step, the readout.
-# A perturbation acts between two of these, or after the last.
-POOL, ANSWER = 10, 11
-# Slot "end", on the last step: record, learn, take snapshots, load what comes next, sum its drive,
-# see who answers, let it recruit a tile, measure the drive there is then, and restart.
-# Perturbations act at odd places.
-RECORD, LEARN, SNAPSHOT, LOAD_X, LOAD_Z, DRIVE, FIRST_LOOK, COUNT = range(0, 16, 2)
-CHOOSE, TAKE, TAKE_SYNAPSES, LOOK_AGAIN, SUM_POWER, MEASURE, RESTART, RESTART_V = range(16, 32, 2)
+
+BRIAN2_REFUSES = (BrianObjectException, EquationError)
 
 
 class CircuitNetwork(Network):  # type: ignore[misc]
@@ -199,6 +178,19 @@ class CircuitNetwork(Network):  # type: ignore[misc]
 
     driven = False
     """Whether the circuit is running it now."""
+    _clocks: set[Clock]
+
+    def _nextclocks(self) -> tuple[Clock, set[Clock]]:
+        """The clock that fires next and those that fire with it, without those that have ended."""
+        clocks = self._clocks
+        try:
+            self._clocks = {
+                c for c in clocks if self._clock_variables[c][0][0] < c._i_end
+            } or clocks
+            found: tuple[Clock, set[Clock]] = super()._nextclocks()
+        finally:
+            self._clocks = clocks
+        return found
 
     def run(self, *arguments: Any, **options: Any) -> None:
         """Refused to anybody but the circuit."""
@@ -210,13 +202,38 @@ class CircuitNetwork(Network):  # type: ignore[misc]
         super().run(*arguments, **options)
 
 
-def network_of(groups: list[Any], name: str) -> CircuitNetwork:
-    """A network of a circuit's own objects."""
+def network_of(groups: list[Any], name: str, slots: list[str]) -> CircuitNetwork:
+    """A network of a circuit's own objects, in order: of those that meet in a slot of the circuit's
+    schedule, the one that was made first acts first."""
     network = CircuitNetwork(*groups, name=name)
+    network.schedule = slots
     for group in groups:
         group._network = network.id  # or Brian2 complains of a circuit that is never run
         group.add_to_magic_network = False  # a user's run() is about the user's objects
     return network
+
+
+class Stages:
+    """Puts objects into slots; of those in one slot the first that was placed acts first."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def place(self, stage: str, *objects: Any, clock: Clock | None = None) -> None:
+        """Let objects act at a stage, on a clock of their own or another."""
+        for item in objects:
+            item.when, item.order = stage, self.next()
+            item._clock = clock or item.clock
+
+    def code(self, group: Any, stage: str, code: str, label: str, clock: Clock) -> None:
+        """Let code run on a group at a stage."""
+        name = f"{group.name}_{label}"
+        group.run_regularly(code, clock=clock, when=stage, order=self.next(), name=name)
+
+    def next(self) -> int:
+        """A place after all others."""
+        self.count += 1
+        return self.count
 
 
 class ProjectedEuler(StateUpdateMethod):  # type: ignore[misc]
@@ -273,14 +290,26 @@ class PresentationClock(Clock):  # type: ignore[misc]
         return np.int64(-(-round(target_t / self._step_) // self._steps))
 
 
+class LoadingClock(PresentationClock):
+    """Fires when a presentation clock does, but not on the last step of a run: nothing is loaded
+    when nothing comes."""
+
+    dt, dt_ = Clock.dt, Clock.dt_
+
+    def set_interval(self, start: Any, end: Any) -> None:
+        """Fire from ``start`` on, up to one step before ``end``."""
+        super().set_interval(start, end - self._step_ * second)
+
+
 def build_network(circuit: Circuit, chunk: int, name: str = "circuit") -> CircuitNetwork:
     """The circuit's groups and synapses, with zero weights and streams of ``chunk`` rows."""
     try:
         return _Builder(circuit, chunk).network(name)
-    except (BrianObjectException, SyntaxError, TypeError, ValueError, KeyError) as error:
-        if not circuit.model.changes():
+    except (*BRIAN2_REFUSES, SyntaxError, TypeError, ValueError, KeyError) as error:
+        if not circuit.model.changes() and not circuit.parts.all:
             raise
-        raise ParameterError(f"Brian2 refuses this model: {error}") from error
+        what = "these parts" if circuit.parts.all else "this model"
+        raise ParameterError(f"Brian2 refuses {what}: {error}") from error
 
 
 class _Builder:
@@ -292,6 +321,7 @@ class _Builder:
         self.show = PresentationClock(
             self.step, self.p.steps_per_presentation, "presentation_clock"
         )
+        self.next = LoadingClock(self.step, self.p.steps_per_presentation, "loading_clock")
         self.perturbed = circuit.perturbed
         self.streams = stream_arrays(
             np.zeros((1, circuit.lift.n_inputs)),
@@ -300,23 +330,30 @@ class _Builder:
             np.zeros((1, len(self.perturbed.timed))),
         )
         self.lines = [name.split(".") for name in self.model.delay_line(self.p)]
+        self.stages = Stages()
+        self.parts = circuit.parts
+        self.names = {"where": where(), **self.model.namespace, **self.perturbed.namespace()}
+        self.names |= self.parts.namespace()
 
     def network(self, name: str) -> CircuitNetwork:
         """All of it."""
         self._make_groups()
         self._make_synapses()
         self._schedule()
-        self._perturb()
+        self._perturb(*perturbing.EACH_STEP, *perturbing.EACH_PRESENTATION)
+        for part, home, stage, text in self.parts.codes():
+            self._at(getattr(self, home), stage, text, f"{part}_{stage}")
+        if self.perturbed.counts_steps:
+            self.stages.code(self.inputs, "start", "perturbed_step += 1", "count", self.step)
         groups: list[Any] = [self.inputs, self.excitatory, self.inhibitory, self.gain_control]
         groups += [self.readout, self.lateral, self.feedforward, self.pooling, self.classifier]
         groups += [self.competition] if self.p.recycle else []
-        return network_of(groups, name)
+        return network_of(groups, name, schedule(self.model.each_step))
 
     def _make_groups(self) -> None:
-        p, names = self.p, {**self.model.namespace, **self.perturbed.namespace()}
-        own = self.perturbed.declarations
-        order = self.model.each_step.index("rates") * 2
-        rates = {"method": ProjectedEuler("h", "u"), "clock": self.step, "order": order}
+        p, names = self.p, self.names
+        own = self._own
+        rates = {"method": ProjectedEuler("h", "u"), "clock": self.step}
         self.inputs = NeuronGroup(
             self.circuit.lift.n_inputs,
             INPUTS + own("inputs"),
@@ -324,9 +361,8 @@ class _Builder:
             name="inputs",
             namespace=names | self.streams,
         )
-        wiring = EXCITATORY + ("rank : 1\n" if p.recycle else "") + self._past("excitatory")
-        if self.perturbed.has_unequal_gain:
-            wiring = wiring.replace("gain : 1 (linked)", UNEQUAL_GAIN)
+        wiring = EXCITATORY + (UNEQUAL_GAIN if self.perturbed.has_unequal_gain else GAIN)
+        wiring += ("rank : 1\n" if p.recycle else "") + self._past("excitatory")
         wiring += own("excitatory")
         self.excitatory = NeuronGroup(
             p.n_tiles,
@@ -346,7 +382,9 @@ class _Builder:
             namespace=dict(names),
             **rates,
         )
-        self.gain_control = NeuronGroup(1, GAIN_CONTROL, clock=self.show, name="gain_control")
+        self.gain_control = NeuronGroup(
+            1, GAIN_CONTROL, clock=self.show, name="gain_control", namespace=dict(names)
+        )
         self.readout = NeuronGroup(
             p.n_readouts,
             READOUT + NET[p.readout_rule] + own("readout"),
@@ -354,9 +392,6 @@ class _Builder:
             name="readout",
             namespace=names | self.streams,
         )
-        for group in (self.excitatory, self.inhibitory, self.gain_control):
-            group.restart = linked_var(self.inputs, "restart")
-            group.carry = linked_var(self.inputs, "carry")
         for group in (self.excitatory, self.readout):
             group.presentation = linked_var(self.inputs, "presentation")
         gain = "common_gain" if self.perturbed.has_unequal_gain else "gain"
@@ -369,13 +404,17 @@ class _Builder:
             for group in (self.excitatory, self.inhibitory, self.readout):
                 setattr(group, name, linked_var(self.inputs, name))
 
+    def _own(self, home: str) -> str:
+        """Equations that an object has besides the circuit's."""
+        return self.perturbed.declarations(home) + self.parts.equations(home)
+
     def _past(self, group: str) -> str:
         """Declarations of the rates on their way."""
         return "".join(f"{name} : 1\n" for owner, name in self.lines if owner == group)
 
     def _make_synapses(self) -> None:
         h, u = (line[1] for line in self.lines[-2:]) if self.lines else ("h", "u")
-        own = self.perturbed.declarations
+        own = self._own
         lateral = LATERAL.format(h=h, u=u) + own("lateral")
         lateral = _equations(self.model.lateral.brian2, "V", lateral)
         self.lateral = self._connect(
@@ -388,30 +427,19 @@ class _Builder:
         self.classifier = self._connect("classifier", self.excitatory, self.readout, sums)
         pooling = POOLING.format(answers=rules.ANSWERS)
         self.pooling = self._connect("pooling", self.excitatory, self.gain_control, pooling)
-        for updater in self.lateral.summed_updaters.values():
-            updater.order = self.model.each_step.index("sums") * 2
-        for updater in self.classifier.summed_updaters.values():
-            updater.order = POOL
-        counting = [*self.pooling.summed_updaters.values()]
         if self.p.recycle:
             rank = rules.RANK_THERE if self.perturbed.takes_tiles else rules.RANK
             competition = COMPETITION.format(rank=rank)
             self.competition = self._connect(
                 "competition", self.excitatory, self.excitatory, competition
             )
-            counting += self.competition.summed_updaters.values()
-        for updater in counting:
-            updater.when, updater._clock = "end", self.show
-            updater.order = SUM_POWER if updater.target_varname == "power_post" else COUNT
 
     def _connect(
         self, name: str, source: Any, target: Any, equations: Any, method: Any = None
     ) -> Synapses:
         """Synapses between all pairs, or those of the model's mask, numbered by (post, pre)."""
         mask = self.model.mask(name)
-        options = {"clock": self.step, "order": self.model.each_step.index("lateral") * 2}
-        names = {**self.model.namespace, **self.perturbed.namespace()}
-        options |= {"namespace": names, "name": name}
+        options = {"clock": self.step, "namespace": dict(self.names), "name": name}
         if method is not None:
             options["method"] = method
         kind = AllToAll if mask is None else Synapses
@@ -423,65 +451,63 @@ class _Builder:
 
     def _schedule(self) -> None:
         """Which code runs when, besides the equations."""
-        model = self.model
-
-        def on(group: Any, code: str, label: str, slot: str, order: int, clock: Clock) -> None:
-            name = f"{group.name}_{label}"
-            group.run_regularly(code, clock=clock, when=slot, order=order, name=name)
-
-        def last(group: Any, code: str, label: str, slot: str, order: int) -> None:
-            on(group, code, label, slot, order, self.show)
-
-        last(self.excitatory, "h_before = h", "remember", "start", 0)
-        last(self.inhibitory, "u_before = u", "remember", "start", 0)
-        restart = {"h": rules.RESTART_H, "u": rules.RESTART_U}
+        model, place = self.model, self.stages.place
+        place("sums", *self.lateral.summed_updaters.values())
+        place("lateral", self.lateral.state_updater)
+        place("rates", self.excitatory.state_updater, self.inhibitory.state_updater)
+        self._last(self.excitatory, "start", "h_before = h", "remember")
+        self._last(self.inhibitory, "start", "u_before = u", "remember")
+        place("answer", *self.classifier.summed_updaters.values())
+        clamp = rules.CLAMP if self.p.clamp_labels else ""
+        self._last(
+            self.readout, "answer", self.perturbed.answer(model.answer(self.p).brian2, clamp)
+        )
+        if model.learns:
+            self._last(self.feedforward, "learn", model.feedforward.brian2)
+            self._last(self.excitatory, "learn", model.bias.brian2)
+            self._last(self.classifier, "learn", RATE + model.classify(self.p).brian2)
+        load = [LOAD_NUMBER, *self.perturbed.load(), LOAD_INPUT]
+        self._last(self.inputs, "load", "\n".join(load))
+        self._last(self.readout, "load", LOAD_LABEL.format(cell="i"))
+        self._last(self.excitatory, "load", "drive = 0")
+        self._last(self.feedforward, "drive", SUM_DRIVE)
+        self._last(self.excitatory, "drive", LOOK, "look")
+        self._recruit()
+        place("measure", self.pooling.summed_updaters["power_post"], clock=self.next)
+        self._last(self.gain_control, "measure", rules.MEASURE)
+        restart = dict(rules.RESTART if self.p.reset else rules.CARRY_OVER)
         for group, rate in ((self.excitatory, "h"), (self.inhibitory, "u")):
             line = [name for owner, name in self.lines if owner == group.name]
             if line:
                 moves = zip(reversed(line), [*reversed(line[:-1]), rate], strict=True)
                 move = "\n".join(f"{to} = {source}" for to, source in moves)
-                on(
-                    group,
-                    move,
-                    "transmit",
-                    "groups",
-                    model.each_step.index("rates") * 2 - 1,
-                    self.step,
-                )
-            kept = {"h": "(1 - carry*(1 - covered))", "u": "kept"}[rate]
-            restart[rate] += "".join(
-                f"\n{name} = restart*{rate} + (1 - restart)*{kept}*{name}" for name in line
-            )
-        clamp = rules.CLAMP if self.p.clamp_labels else ""
-        answer = self.perturbed.answer(model.answer(self.p).brian2, clamp)
-        last(self.readout, answer, "answer", "groups", ANSWER)
-        if model.learns:
-            last(self.feedforward, model.feedforward.brian2, "learn", "end", LEARN)
-            last(self.excitatory, model.bias.brian2, "learn", "end", LEARN)
-            classify = model.classify(self.p).brian2
-            last(self.classifier, RATE + classify, "learn", "end", LEARN)
-        last(self.inputs, self._load(), "load", "end", LOAD_X)
-        last(self.readout, LOAD_LABEL, "load", "end", LOAD_Z)
-        last(self.excitatory, "drive = 0", "load", "end", LOAD_X)
-        last(self.feedforward, SUM_DRIVE, "drive", "end", DRIVE)
-        last(self.excitatory, LOOK, "look", "end", FIRST_LOOK)
-        last(self.excitatory, self._choose(), "choose", "end", CHOOSE)
-        last(self.excitatory, rules.TAKE, "recruit", "end", TAKE)
-        take = rules.TAKE_W
-        if "feedforward" in self.perturbed.cut_synapses:
-            take = take.replace("kappa_post", "perturbed_intact*kappa_post")
-        last(self.feedforward, take, "recruit", "end", TAKE_SYNAPSES)
-        if self.p.recycle:
-            last(self.classifier, rules.TAKE_w, "recruit", "end", TAKE_SYNAPSES)
-        last(self.excitatory, LOOK, "look_again", "end", LOOK_AGAIN)
-        last(self.gain_control, rules.MEASURE, "measure", "end", MEASURE)
-        last(self.excitatory, restart["h"], "restart", "end", RESTART)
-        last(self.inhibitory, restart["u"], "restart", "end", RESTART)
-        last(self.lateral, rules.RESTART_V, "restart", "end", RESTART_V)
+                self.stages.code(group, "before_rates", move, "transmit", self.step)
+            carried = {"h": "where(covered > 0, {}, 0)", "u": "kept*{}"}[rate]
+            for name in line:
+                on_its_way = rate if self.p.reset else carried.format(name)
+                restart[rate] += f"\n{name} = {on_its_way}"
+            self._last(group, "restart", restart[rate])
+        self._last(self.lateral, "restart", restart["V"])
 
-    def _load(self) -> str:
-        """How the next point is loaded, with what is the same for all its coordinates first."""
-        return LOAD_INPUT.replace("x = ", f"{self.perturbed.load()}x = ")
+    def _last(self, group: Any, stage: str, code: str, label: str | None = None) -> None:
+        """Run code on the last step of every presentation."""
+        clock = self.next if stage in LOADING else self.show
+        self.stages.code(group, stage, code, label or stage, clock)
+
+    def _recruit(self) -> None:
+        """How a point that no tile answers finds one."""
+        sums = self.pooling.summed_updaters
+        counts = [sums["answering_post"], sums["used_post"]]
+        counts += self.competition.summed_updaters.values() if self.p.recycle else []
+        self.stages.place("recruit", *counts, clock=self.next)
+        self._last(self.excitatory, "recruit", self._choose(), "choose")
+        self._perturb("recruit")
+        self._last(self.excitatory, "recruit", rules.TAKE)
+        take = [rules.TAKE_W, *self.perturbed.cut("feedforward"), rules.TAKE_DRIVE]
+        self._last(self.feedforward, "recruit", "\n".join(take))
+        if self.p.recycle:
+            self._last(self.classifier, "recruit", rules.TAKE_w)
+        self._last(self.excitatory, "recruit", rules.LOOK_AGAIN, "look_again")
 
     def _choose(self) -> str:
         """How a point that no tile answers finds one."""
@@ -489,34 +515,21 @@ class _Builder:
             return rules.CHOOSE_LEAST_THERE if self.p.recycle else rules.CHOOSE_THERE
         return rules.CHOOSE_LEAST if self.p.recycle else rules.CHOOSE
 
-    def _perturb(self) -> None:
-        """What perturbations do, each at its place: one code for each object and place."""
-        each_step = self.model.each_step.index
-        places = {
-            perturbing.BEFORE_STEP: ("groups", -1, self.step),
-            perturbing.BEFORE_RATES: ("groups", each_step("rates") * 2 - 1, self.step),
-            perturbing.AFTER_RATES: ("groups", each_step("rates") * 2 + 1, self.step),
-            perturbing.AFTER_LATERAL: ("groups", each_step("lateral") * 2 + 1, self.step),
-            perturbing.BEFORE_LEARNING: ("end", LEARN - 1, self.show),
-            perturbing.AFTER_LEARNING: ("end", LEARN + 1, self.show),
-            perturbing.AFTER_CHOICE: ("end", CHOOSE + 1, self.show),
-            perturbing.BEFORE_RESTART: ("end", RESTART_V - 1, self.show),
-            perturbing.AFTER_RESTART: ("end", RESTART_V + 1, self.show),
-        }
+    def _perturb(self, *stages: str) -> None:
+        """What perturbations do at these stages: one code for each object and stage."""
         texts: dict[tuple[str, str], list[str]] = {}
         for code in self.perturbed.codes():
-            texts.setdefault((code.home, code.place), []).append(code.text)
-        for (home, place), lines in texts.items():
-            slot, order, clock = places[place]
-            getattr(self, home).run_regularly(
-                "\n".join(lines),
-                **{"clock": clock, "when": slot, "order": order},
-                name=f"{home}_perturbed_{place}",
-            )
-        if self.perturbed.counts_steps:
-            self.inputs.run_regularly(
-                "perturbed_step += 1", clock=self.step, when="start", order=0, name="inputs_count"
-            )
+            if code.stage in stages:
+                texts.setdefault((code.home, code.stage), []).append(code.text)
+        for (home, stage), lines in texts.items():
+            self._at(getattr(self, home), stage, "\n".join(lines), f"perturbed_{stage}")
+
+    def _at(self, group: Any, stage: str, code: str, label: str) -> None:
+        """Run code at any stage, on the clock of that stage."""
+        if stage in slots(*EACH_STEP):
+            self.stages.code(group, stage, code, label, self.step)
+        else:
+            self._last(group, stage, code, label)
 
 
 def _equations(text: str, variable: str, wiring: str) -> Equations:
@@ -561,27 +574,24 @@ def monitors(network: Network, record: Iterable[str], snapshots: bool) -> dict[s
     presentation, traces at every step, weights after learning."""
     step, show = network["excitatory"].clock, network["inputs"].clock
 
-    def monitor(group: str, variables: Any, label: str, clock: Clock, order: int) -> StateMonitor:
+    def monitor(
+        group: str, variables: Any, label: str, clock: Clock, stage: str = "record"
+    ) -> StateMonitor:
+        name = f"{group}_{label}"
         return StateMonitor(
-            network[group],
-            variables,
-            record=True,
-            clock=clock,
-            when="end",
-            order=order,
-            name=f"{group}_{label}",
+            network[group], variables, record=True, clock=clock, when=stage, name=name
         )
 
     found = {
-        "h": monitor("excitatory", ["h", "h_before"], "settled", show, RECORD),
-        "u": monitor("inhibitory", ["u", "u_before"], "settled", show, RECORD),
-        "y": monitor("readout", ["y"], "settled", show, RECORD),
+        "h": monitor("excitatory", ["h", "h_before"], "settled", show),
+        "u": monitor("inhibitory", ["u", "u_before"], "settled", show),
+        "y": monitor("readout", ["y"], "settled", show),
     }
     home = {"h": "excitatory", "u": "inhibitory", "V": "lateral", "y": "readout"}
     for name in record:
-        found[f"{name}_trace"] = monitor(home[name], [name], "trace", step, RECORD)
+        found[f"{name}_trace"] = monitor(home[name], [name], "trace", step)
     if snapshots:
         home = {"W": "feedforward", "b": "excitatory", "w": "classifier"}
         for name, group in home.items():
-            found[f"{name}_snapshots"] = monitor(group, [name], "snapshots", show, SNAPSHOT)
+            found[f"{name}_snapshots"] = monitor(group, [name], "snapshots", show, "before_load")
     return found

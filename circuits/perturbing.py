@@ -46,12 +46,10 @@ HOMES = {"h": "excitatory", "u": "inhibitory", "y": "readout", "b": "excitatory"
 CELLS = ("inputs", "excitatory", "inhibitory", "readout")
 """Groups of cells that perturbations act on, or come from."""
 
-BEFORE_STEP, AFTER_LATERAL = "before_step", "after_lateral"
-BEFORE_RATES, AFTER_RATES = "before_rates", "after_rates"
-BEFORE_LEARNING, AFTER_LEARNING = "before_learning", "after_learning"
-BEFORE_RESTART, AFTER_RESTART = "before_restart", "after_restart"
-AFTER_CHOICE = "after_choice"
-"""Places in the schedule where perturbations act; the first four are on every step."""
+EACH_STEP = ("before_sums", "after_lateral", "before_rates", "after_rates")
+EACH_PRESENTATION = ("before_learn", "after_learn", "before_restart", "after_restart")
+"""Stages at which perturbations act, besides "recruit", where tiles that were chosen may be freed
+again before they are taken."""
 
 # Where the strength and the seed of a perturbation are found: on a cell itself, or from a synapse
 # on the cell it belongs to as far as tiles go.
@@ -60,16 +58,16 @@ _SIDE = {"lateral": "_pre", "feedforward": "_post", "classifier": "_pre"}
 
 # Which cells there are, and in what units: tau_h dh/dt = gain (a - V^T u) gets what is injected
 # as it is, and u and V are of the size of sqrt(|[a]_+|), which under gain control is their scale.
-H_THERE = "in_use*int(gain > 0)/(gain + int(gain <= 0))"
-U_THERE = "int(u_rest > 0)*scale"
+H_THERE = "in_use/where(gain > 0, gain, inf)"
+U_THERE = "where(u_rest > 0, scale, 0)"
 
 
 @dataclass(frozen=True)
 class Code:
-    """Brian2 text that acts on an object at a place in the schedule."""
+    """Brian2 text that acts on an object at a stage."""
 
     home: str
-    place: str
+    stage: str
     text: str
 
 
@@ -298,26 +296,17 @@ class Perturbed:
         found[slice(None) if current.cells is None else list(current.cells)] = 1.0
         return found
 
-    def values(self, state: CircuitState, task: Task, V: FloatArray) -> dict[str, dict[str, Any]]:
-        """Values of the perturbations' variables at the start of a stream, which starts with V, by
-        group and name."""
+    def values(self, state: CircuitState, task: Task) -> dict[str, dict[str, Any]]:
+        """Values of the perturbations' variables before the first point of a stream, by group and
+        name."""
         if not self.all:
             return {}
-        kept = {"V": V, "W": state.W, "b": state.b, "w": state.w}
-        strengths = task.strengths[0]
-        found: dict[str, dict[str, Any]] = {
-            "inputs": {name: float(strengths[i]) for i, name in enumerate(self.names)}
-        }
-        found["inputs"] |= {"perturbed_number": task.first, "perturbed_step": 0}
+        found: dict[str, dict[str, Any]] = {"inputs": {"perturbed_number": task.first - 1}}
         found["inputs"] |= {f"perturbed_seed_{i}": noise.seed for i, noise in self._numbered(Noise)}
         for i, current in self._numbered(Current):
             found.setdefault(HOMES[current.into], {})[f"perturbed_pattern_{i}"] = self.pattern(
                 current
             )
-        for i, freeze in self._numbered(Freeze):
-            for name in freeze.what:
-                if name in kept:
-                    found.setdefault(HOMES[name], {})[f"perturbed_kept_{name}_{i}"] = kept[name]
         for synapses in self.cut_synapses:
             intact = self.intact(synapses, state.learned).astype(float)
             found.setdefault(synapses, {})["perturbed_intact"] = intact
@@ -366,14 +355,19 @@ class Perturbed:
         seeds = [f"perturbed_seed_{i}" for i, _ in self._numbered(Noise)]
         return [*self.names, *seeds, "perturbed_number", "perturbed_step"]
 
-    def load(self) -> str:
+    def load(self) -> list[str]:
         """What the inputs do when the next point is loaded."""
         lines = [
             f"{name} = strength_stream(presentation*usecond, {i})"
             for i, name in enumerate(self.names)
         ]
-        lines += ["perturbed_number += 1", "perturbed_step = 0"]
-        return "\n".join(lines) + "\n" if self.all else ""
+        return [*lines, "perturbed_number += 1", "perturbed_step = 0"] if self.all else []
+
+    def cut(self, synapses: str) -> list[str]:
+        """What leaves synapses that are cut without a weight."""
+        weights = SYNAPSES[synapses]
+        cut = f"{weights} = where(perturbed_intact > 0, {weights}, 0)"
+        return [cut] if synapses in self.cut_synapses else []
 
     def codes(self) -> list[Code]:
         """Everything that happens to the network, in order."""
@@ -385,11 +379,9 @@ class Perturbed:
         for i, current in self._numbered(Current):
             found += _injecting(i, current)
         for synapses in self.cut_synapses:
-            weights = SYNAPSES[synapses]
-            places = {"lateral": (AFTER_LATERAL, AFTER_RESTART)}.get(synapses, (AFTER_LEARNING,))
-            found += [
-                Code(synapses, place, f"{weights} = perturbed_intact*{weights}") for place in places
-            ]
+            stages = {"lateral": ("after_lateral", "after_restart")}.get(synapses, ("after_learn",))
+            for stage in stages:
+                found += [Code(synapses, stage, line) for line in self.cut(synapses)]
         return found
 
     def answer(self, text: str, clamp: str) -> str:
@@ -461,14 +453,14 @@ def _noise(name: str, which: list[int]) -> list[Code]:
     if name == "y":
         return []  # with the answer, which may be asked for at every step
     if name == "h":
-        return [Code(home, AFTER_RATES, f"h = clip(h + covered*in_use*({drawn}), 0, inf)")]
+        return [Code(home, "after_rates", f"h = clip(h + covered*in_use*({drawn}), 0, inf)")]
     if name == "u":
-        return [Code(home, AFTER_RATES, f"u = clip(u + {U_THERE}*({drawn}), 0, inf)")]
+        return [Code(home, "after_rates", f"u = clip(u + {U_THERE}*({drawn}), 0, inf)")]
     if name == "V":
         # A synapse cannot look up what its cells have from elsewhere: u_start is scale*u_rest.
-        there = "in_use_pre*u_start_post/(u_rest_post + int(u_rest_post <= 0))"
-        return [Code(home, AFTER_LATERAL, f"V = clip(V + {there}*({drawn}), 0, inf)")]
-    return [Code(home, AFTER_LEARNING, f"{name} += in_use{at}*({drawn})")]
+        there = "in_use_pre*u_start_post/where(u_rest_post > 0, u_rest_post, inf)"
+        return [Code(home, "after_lateral", f"V = clip(V + {there}*({drawn}), 0, inf)")]
+    return [Code(home, "after_learn", f"{name} += in_use{at}*({drawn})")]
 
 
 def _drawn(name: str, which: list[int], at: str, step: str, cell: str) -> str:
@@ -482,8 +474,8 @@ def _injecting(i: int, current: Current) -> list[Code]:
     if current.steps is not None:
         amount += f"*envelope_{i}((perturbed_step - 1)*usecond)"
     return {
-        "h": [Code("excitatory", BEFORE_RATES, f"inhibition -= {H_THERE}*{amount}")],
-        "u": [Code("inhibitory", BEFORE_RATES, f"excitation += {U_THERE}*{amount}")],
+        "h": [Code("excitatory", "before_rates", f"inhibition -= {H_THERE}*{amount}")],
+        "u": [Code("inhibitory", "before_rates", f"excitation += {U_THERE}*{amount}")],
         "y": [],  # with the answer
     }[current.into]
 
@@ -492,13 +484,16 @@ def _freezing(i: int, freeze: Freeze) -> list[Code]:
     found = []
     for name in freeze.what:
         if name == "tiles":
-            found.append(Code("excitatory", AFTER_CHOICE, f"joins = joins*int(perturbed_{i} <= 0)"))
+            stays = f"joins = int(where(perturbed_{i} > 0, 0, joins))"
+            found.append(Code("excitatory", "recruit", stays))
             continue
         home = HOMES[name]
-        held = f"perturbed_{i}{_SIDE.get(home, '')}"
-        hold = f"{name} = (1 - {held})*{name} + {held}*perturbed_kept_{name}_{i}"
-        places = {"V": ((BEFORE_STEP, AFTER_LATERAL), (BEFORE_RESTART, AFTER_RESTART))}
-        for before, after in places.get(name, ((BEFORE_LEARNING, AFTER_LEARNING),)):
+        held = f"(perturbed_{i}{_SIDE.get(home, '')} > 0)"
+        places = {"V": (("before_sums", "after_lateral"), ("before_restart", "after_restart"))}
+        for before, after in places.get(name, (("before_learn", "after_learn"),)):
+            if after == "after_restart":  # but not before the circuit's first presentation
+                held += " and (perturbed_number_pre > 0)"
+            hold = f"{name} = where({held}, perturbed_kept_{name}_{i}, {name})"
             found.append(Code(home, before, f"perturbed_kept_{name}_{i} = {name}"))
             found.append(Code(home, after, hold))
     return found

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from circuits import rules
 from circuits.base import Circuit
@@ -16,6 +16,8 @@ from circuits.errors import ParameterError, shown, shown_path
 from circuits.lift import FloatArray, SphereLift
 from circuits.model import CircuitModel
 from circuits.parameters import CircuitParameters
+from circuits.parts import Part
+from circuits.parts.part import Scene
 from circuits.perturbations import Perturbation
 from circuits.perturbing import Perturbed
 from circuits.rules import Rule
@@ -46,6 +48,7 @@ class ReferenceCircuit(Circuit):
         model: CircuitModel | None = None,
         tile_centers: ArrayLike | None = None,
         perturbations: Iterable[Perturbation] = (),
+        parts: Iterable[Part] = (),
     ) -> None:
         if settling not in ("dynamics", "exact"):
             raise ParameterError(f"settling must be 'dynamics' or 'exact', got {shown(settling)}")
@@ -55,11 +58,14 @@ class ReferenceCircuit(Circuit):
             model=model,
             tile_centers=tile_centers,
             perturbations=perturbations,
+            parts=parts,
         )
         self.model.require_numpy(parameters)
+        self.parts.require_numpy()
         if settling == "exact":
             self.model.require_closed_form()
             self.perturbed.require_closed_form()
+            self.parts.require_closed_form()
         self.settling = settling
         self.engine = "reference" if settling == "dynamics" else "exact"
 
@@ -70,10 +76,12 @@ class ReferenceCircuit(Circuit):
         *,
         settling: Literal["dynamics", "exact"] = "dynamics",
         model: CircuitModel | None = None,
+        parts: Iterable[Part] | None = None,
     ) -> Self:
         """The circuit that ``save`` wrote, of this class or on Brian2.
 
-        ``model`` is used instead of the one in the file, which has no NumPy functions of its own.
+        ``model`` and ``parts`` are used instead of those in the file, which have no NumPy functions
+        of their own.
         """
         from circuits.keeping import Kept
 
@@ -86,6 +94,7 @@ class ReferenceCircuit(Circuit):
             settling=settling,
             model=model,
             perturbations=kept.perturbations,
+            parts=kept.parts_or(parts),
         )
         if kept.values_set:
             raise ParameterError(
@@ -105,11 +114,16 @@ class ReferenceCircuit(Circuit):
         with np.errstate(over="ignore", invalid="ignore"):
             for done, (x, z) in enumerate(zip(task.x, task.z, strict=True)):
                 now = Moment(self.perturbed, task.strengths[done], task.first + done, state.learned)
-                if task.learn and not now.freezes("tiles"):
-                    self.recruit(state, x)
-                a = rules.drive(state.W, state.b, x, self.alpha)
-                change, traces = self._settle(state, a, task.record, now)
-                h, y = state.h, self._answer(state, state.h, z, now)
+                s = Scene(
+                    self.parts, state, x=x, z=z, a=None, y=None, inhibition=0.0, excitation=0.0
+                )
+                self._load(s, task.learn and not now.freezes("tiles"))
+                change, traces = self._settle(state, s, task.record, now)
+                self.parts.at("before_answer", s)
+                s.y = self._answer(state, state.h, z, now)
+                self.parts.at("answer", s)
+                self.parts.at("after_answer", s)
+                h, y = state.h, s.y
                 for name, value in (("h", h), ("u", state.u), ("y", y)):
                     store(name, value)
                 store("change", np.array(change))
@@ -120,14 +134,46 @@ class ReferenceCircuit(Circuit):
                     )
                 for name in task.record:
                     store(f"{name}_trace", traces[name])
+                self.parts.at("before_learn", s)
                 if task.learn:
                     self._learn(state, x, y, now)
+                self.parts.at("learn", s)
+                self.parts.at("after_learn", s)
                 if task.snapshots:
                     for name in ("W", "b", "w"):
                         store(f"{name}_snapshots", getattr(state, name))
+                self.parts.at("before_load", s)
                 state.shown += 1
                 task.report(done + 1)
         return {name: np.array(values) for name, values in out.items()}
+
+    _drive: FloatArray | None = None
+    """The drive of the point that may recruit a tile, as the parts have left it."""
+
+    def _answering(self, state: CircuitState, x: FloatArray) -> NDArray[np.bool_]:
+        if self._drive is None:
+            return super()._answering(state, x)
+        below = self.parameters.recruit_below
+        return rules.answers(self._drive, state.b, self.alpha, below, self.floor)
+
+    def _load(self, s: Scene, recruits: bool) -> None:
+        """Take the next point: its drive, and a tile for it if none responds."""
+        parts, state = self.parts, s.state
+        parts.at("load", s)
+        parts.at("after_load", s)
+        parts.at("before_drive", s)
+        s.a = rules.drive(state.W, state.b, s.x, self.alpha)
+        parts.at("drive", s)
+        parts.at("after_drive", s)
+        parts.at("before_recruit", s)
+        if recruits:
+            self._drive = s.a
+            self.recruit(state, s.x)
+            self._drive = None
+            drive = rules.drive(state.W, state.b, s.x, self.alpha)
+            s.a = np.where(state.recruited == state.learned, drive, s.a)
+        parts.at("recruit", s)
+        parts.at("after_recruit", s)
 
     def _answer(self, state: CircuitState, h: FloatArray, z: FloatArray, now: Moment) -> FloatArray:
         p = self.parameters
@@ -164,11 +210,13 @@ class ReferenceCircuit(Circuit):
         state.W = now.kept("feedforward", model.masked("feedforward", state.W))
 
     def _settle(
-        self, state: CircuitState, a: FloatArray, record: tuple[str, ...], now: Moment
+        self, state: CircuitState, s: Scene, record: tuple[str, ...], now: Moment
     ) -> tuple[float, dict[str, FloatArray]]:
-        """Settle h, u and V on the drive a; return the last step's change and the traces."""
+        """Settle h, u and V on the drive; return the last step's change and the traces."""
         p = self.parameters
         steps = p.steps_per_presentation
+        self.parts.at("before_measure", s)
+        a = s.a
         if self.settling == "exact":
             direction = self._direction(state)
             begin = rules.start(a, self.floor, state.last_size, self.gain)
@@ -176,6 +224,8 @@ class ReferenceCircuit(Circuit):
                 a = a + state.in_use * now.injected("h") / begin.gain
             state.h, state.u, state.V = rules.fixed_point(a, direction, self.floor)
             state.last_size = begin.last
+            for stage in ("measure", "after_measure", "before_restart", "restart", "after_restart"):
+                self.parts.at(stage, s)
             # The closed form has no path: a trace of it is its end at every step.
             return 0.0, {
                 name: np.repeat(getattr(state, name)[None], steps, axis=0)
@@ -185,6 +235,8 @@ class ReferenceCircuit(Circuit):
         line = self.model.delay_line(p)
         begin = rules.start(a, self.floor, state.last_size, self.gain)
         state.last_size = begin.last
+        for stage in ("measure", "after_measure", "before_restart"):
+            self.parts.at(stage, s)
         h, u, _ = rules.rest(p.n_tiles, p.n_interneurons, self.gain)
         if self.perturbations:
             u = np.where(self.perturbed.gone("interneurons", state.learned), 0.0, u)
@@ -193,6 +245,8 @@ class ReferenceCircuit(Circuit):
         V = self.perturbed.started_lateral(V, before_V, state.learned, now.strengths)
         state.V = self.model.masked("lateral", V)
         state.extra |= on_their_way
+        self.parts.at("restart", s)
+        self.parts.at("after_restart", s)
         path = []
         before = state.h, state.u
         gamma_h: Any = begin.gain * p.dt_ / p.tau_h_
@@ -204,7 +258,7 @@ class ReferenceCircuit(Circuit):
         perturbed = bool(self.perturbations)
         for step in range(steps):
             before = state.h, state.u
-            self._step(state, a, gamma, line, replace(now, step=step) if perturbed else now)
+            self._step(state, s, gamma, line, replace(now, step=step) if perturbed else now)
             if record:
                 path.append((state.h, state.u, state.V))
         traces = {
@@ -227,19 +281,21 @@ class ReferenceCircuit(Circuit):
     def _step(
         self,
         state: CircuitState,
-        a: FloatArray,
+        s: Scene,
         gamma: tuple[Any, float, float],
         line: list[str],
         now: Moment,
     ) -> None:
         """One step of the model, in the model's order (`CircuitModel.each_step`)."""
-        model = self.model
+        model, at = self.model, self.parts.at
         gamma_h, gamma_u, gamma_V = gamma
         h_seen = state.extra[line[-2]] if line else state.h
         u_seen = state.extra[line[-1]] if line else state.u
-        inhibition, excitation = u_seen @ state.V, state.V @ h_seen
         for what in model.each_step:
-            if what == "lateral":
+            at(f"before_{what}", s)
+            if what == "sums":
+                s.inhibition, s.excitation = u_seen @ state.V, state.V @ h_seen
+            elif what == "lateral":
                 if not now.freezes("V"):
                     state.V = _run(model.lateral, state.V, state.u, state.h, gamma_V)
                 if "V" in self.perturbed.noisy:
@@ -252,17 +308,20 @@ class ReferenceCircuit(Circuit):
                     moved = [state.h, state.u, *(state.extra[name] for name in line[:-2])]
                     state.extra |= dict(zip(line, moved, strict=True))
                 if self.perturbations and now.begin.gain > 0:
-                    inhibition = inhibition - state.in_use * now.injected("h") / now.gain
+                    s.inhibition = s.inhibition - state.in_use * now.injected("h") / now.gain
                 if self.perturbations:
-                    excitation = excitation + now.alive * now.begin.scale * now.injected("u")
-                state.h = _run(model.excitatory, state.h, a, inhibition, gamma_h)
-                state.u = _run(model.inhibitory, state.u, excitation, gamma_u)
+                    s.excitation = s.excitation + now.alive * now.begin.scale * now.injected("u")
+                h, u = state.h, state.u
+                state.h = _run(model.excitatory, h, s.a, s.inhibition, gamma_h)
+                state.u = _run(model.inhibitory, u, s.excitation, gamma_u)
                 if "h" in self.perturbed.noisy:
                     noise = now.begin.covered * state.in_use * now.noise("h")
                     state.h = np.maximum(state.h + noise, 0.0)
                 if "u" in self.perturbed.noisy:
                     noise = now.alive * now.begin.scale * now.noise("u")
                     state.u = np.maximum(state.u + noise, 0.0)
+            at(what, s)
+            at(f"after_{what}", s)
 
 
 def _run(rule: Rule, *values: Any) -> FloatArray:

@@ -185,14 +185,14 @@ def start(a: FloatArray, floor: float, last: float, gain: float | None) -> Start
     return Start(size, 1 / size, math.sqrt(size), math.sqrt(size / last), 1.0, size)
 
 
-# The same in Brian2, for the next point if there is one (``more`` is 1).
+# The same in Brian2, for the next point.
 MEASURE = """
-size = sqrt(power)*int(sqrt(power) > smallest)
-covered = 1 - controlled*int(size <= 0)
-gain = controlled*covered/(size + int(size <= 0)) + constant_gain
-scale = controlled*sqrt(size) + (1 - controlled)
-ratio = 1 + controlled*covered*(sqrt(size/last) - 1)
-last = last + more*controlled*covered*(size - last)
+size = where(sqrt(power) > smallest, sqrt(power), 0)
+covered = where(controlled > 0, int(size > 0), 1)
+gain = where(controlled > 0, 1/where(size > 0, size, inf), constant_gain)
+scale = where(controlled > 0, sqrt(size), 1)
+ratio = where((controlled > 0) and (size > 0), sqrt(size/last), 1)
+last = where((controlled > 0) and (size > 0), size, last)
 """.strip()
 
 
@@ -212,17 +212,17 @@ def carry_over(
     return np.maximum(u, SPARK * rest_u), np.maximum(V, SPARK * rest_V)
 
 
-# The same in Brian2: restart is 1 when h, u and V restart, carry when they carry over.
-RESTART_H = "h = restart*covered*in_use*h_rest + (1 - restart)*(1 - carry*(1 - covered))*h"
-RESTART_U = f"""
-u_start = scale*u_rest
-kept = 1 + carry*(ratio - 1)
-u = restart*u_start + (1 - restart)*clip(kept*u, {SPARK}*carry*u_start, inf)
-""".strip()
-RESTART_V = f"""
-V_start = u_start_post*h_rest_pre*in_use_pre
-V = restart_pre*V_start + (1 - restart_pre)*clip(kept_post*V, {SPARK}*carry_post*V_start, inf)
-""".strip()
+# The same in Brian2, where h, u and V restart, and where they carry over.
+RESTART = {
+    "h": "h = where((in_use > 0) and (covered > 0), h_rest, 0)",
+    "u": "u_start = scale*u_rest\nu = u_start",
+    "V": "V = u_start_post*h_rest_pre*in_use_pre",
+}
+CARRY_OVER = {
+    "h": "h = where(covered > 0, h, 0)",
+    "u": f"u_start = scale*u_rest\nkept = ratio\nu = clip(kept*u, {SPARK}*u_start, inf)",
+    "V": f"V = clip(kept_post*V, {SPARK}*u_start_post*h_rest_pre*in_use_pre, inf)",
+}
 
 
 # Recruiting, once per presentation
@@ -267,28 +267,25 @@ def recruits(
 # over tiles can tell decides: how many answer, and how many are in use.
 ANSWERS = "int(a_pre*sqrt_alpha_pre > least_post*b_pre)*int(a_pre > smallest_post)"
 RANK = "int(b_pre < b_post) + int(b_pre == b_post)*int(i_pre < i_post)"
-CHOOSE = "joins = recruiting*(restart + carry)*int(answering == 0)*int(i == used)"
-CHOOSE_LEAST = (
-    "joins = recruiting*(restart + carry)*int(answering == 0)"
-    "*(int(i == used) + int(used >= N)*int(rank == 0))"
-)
+RECRUITS = "(recruiting > 0) and (answering == 0)"
+CHOOSE = f"joins = int({RECRUITS} and (i == used))"
+CHOOSE_LEAST = f"joins = int({RECRUITS} and ((i == used) or ((used >= N) and (rank == 0))))"
 # Where tiles may be gone: their turn counts those that are there, and is -1 for one that is gone.
-RANK_THERE = f"int(perturbed_turn_pre >= 0)*({RANK})"
-CHOOSE_THERE = CHOOSE.replace("int(i == used)", "int(perturbed_turn == used)")
+RANK_THERE = f"where(perturbed_turn_pre >= 0, {RANK}, 0)"
+CHOOSE_THERE = f"joins = int({RECRUITS} and (perturbed_turn == used))"
 CHOOSE_LEAST_THERE = (
-    "joins = recruiting*(restart + carry)*int(answering == 0)*int(perturbed_turn >= 0)"
-    "*(int(perturbed_turn == used) + int(used >= perturbed_there)*int(rank == 0))"
+    f"joins = int({RECRUITS} and (perturbed_turn >= 0) and "
+    "((perturbed_turn == used) or ((used >= perturbed_there) and (rank == 0))))"
 )
 TAKE = """
-recruited = recruited + joins*(presentation + first_presentation - recruited)
-b = b + joins*(kappa*sqrt_alpha - b)
-drive = (1 - joins)*drive
+recruited = int(where(joins > 0, presentation + first_presentation, recruited))
+b = where(joins > 0, kappa*sqrt_alpha, b)
+drive = where(joins > 0, 0, drive)
 """.strip()
-TAKE_W = """
-W += joins_post*(kappa_post*x_pre - W)
-drive_post += joins_post*W*x_pre
-""".strip()
-TAKE_w = "w = (1 - joins_pre)*w"
+TAKE_W = "W = where(joins_post > 0, kappa_post*x_pre, W)"
+TAKE_DRIVE = "drive_post += where(joins_post > 0, W*x_pre, 0)"
+LOOK_AGAIN = "a = where(joins > 0, drive - sqrt_alpha*b, a)"
+TAKE_w = "w = where(joins_pre > 0, 0, w)"
 
 
 # The readout, once per presentation

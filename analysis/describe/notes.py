@@ -29,6 +29,7 @@ NOTES = {
     "competition": Note("no weights: ranks the tiles by b, to find the least used"),
     "step_clock": Note("moves h, u and V"),
     "presentation_clock": Note("fires on the last step of every presentation"),
+    "loading_clock": Note("fires with it, but not after the last presentation"),
     "input_stream": Note("lifted points, looked up by row: one microsecond stands for one row"),
     "label_stream": Note("labels -1, +1, or 0 when silent, looked up like the points"),
     "excitatory_remember": Note("keeps h before the last step, to tell if it settled", "G"),

@@ -101,7 +101,6 @@ FIRING = {
     "window": "steps at its end in which spikes count",
     "inside": "1: this step is in the window",
     "q_window": "one spike in the window as a rate: 1/(r window)",
-    "restart": "1: a next point is loaded, and all that is fast restarts",
 }
 """Variables of all cells that fire."""
 
@@ -116,10 +115,6 @@ VARIABLES = {
     "inputs": {
         "x": "the point that is shown, lifted",
         "presentation": "which row of the stream that is",
-        "n_presentations": "rows in this stream",
-        "reset": "1, always: all that is fast restarts at every presentation",
-        "restart": "1: it restarts now",
-        "carry": "0, always: nothing fast carries over",
     },
     "excitatory": FIRING
     | TRACED
@@ -180,8 +175,6 @@ VARIABLES = {
         "recruiting": "1: points that no tile answers recruit one",
         "least": "recruit_below (1 - alpha)",
         "first_presentation": "number of the stream's first point",
-        "restart": "1: there is a next point",
-        "carry": "0, always: nothing fast carries over",
         "more": "1: there is a next point",
     },
     "readout": FIRING

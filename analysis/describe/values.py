@@ -21,7 +21,6 @@ def values_at_start(circuit: ManifoldCircuit) -> dict[tuple[str, str], Any]:
 
     The function that feeds the engines is asked about two streams that have nothing in common:
     what differs between its answers comes from the data, not from the model, and is None here.
-    Where tiles are recruited, the first point of the stream has recruited one.
     """
     p, lift = circuit.parameters, circuit.lift
     idle = p.tiles == "recruit" and not _has_centers(circuit)
@@ -34,11 +33,8 @@ def values_at_start(circuit: ManifoldCircuit) -> dict[tuple[str, str], Any]:
     def ask(first: float, last: float, length: int) -> dict[str, dict[str, Any]]:
         centers = lift(place(np.linspace(first, last, p.n_tiles)))
         labels = np.full((length, p.n_readouts), np.sign(first))
-        # Without idle tiles, a point away from them all.
-        points = lift(place([first if idle else -first] * length))
-        task = Task(points, labels, True, (), False, lambda _done: None)
+        task = Task(lift(place([first] * length)), labels, True, (), False, lambda _done: None)
         state = empty_state(circuit) if idle else circuit.seeded(centers)
-        circuit.recruit(state, points[0])
         return circuit.wiring.initial_values(circuit, state, task, circuit.values_set)
 
     one, other = ask(0.1, 0.5, 1), ask(-0.2, -0.7, 2)

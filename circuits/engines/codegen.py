@@ -53,6 +53,8 @@ args.erase(args.begin(), args.begin() + 5);
 APPLY_SCHEDULE = """
 _array_step_clock_dt[0] = step;
 _array_presentation_clock_dt[0] = n_steps*step;
+_array_loading_clock_dt[0] = n_steps*step;
+loading_clock.epsilon = -1.5*step; // ends so much earlier: see network.cpp
 {network}.t = first_step*step;
 for (size_t i = 0; i < _random_generators.size(); i++)
     _random_generators[i].seed(random_seed + i);
@@ -301,6 +303,7 @@ class CircuitDevice(CPPStandaloneDevice):  # type: ignore[misc]
         call = next(i for i, line in enumerate(lines) if f"{network.name}.run(" in line)
         lines[call] = lines[call].replace("run(1.0,", f"run({DURATION},")
         streamed = recorded_columns(network)
+        lines[call:call] = [f"_run_{item.codeobj.name}();" for item in loading_objects(network)]
         lines[call:call] = [
             f'{column}.open(results_dir + "{self.get_array_filename(variable)}");'
             for column, variable in streamed.items()
@@ -384,6 +387,11 @@ class CircuitDevice(CPPStandaloneDevice):  # type: ignore[misc]
 def acting_objects(network: Network) -> list[Any]:
     """The objects that have something to do in a run, in order, once their code has been made."""
     return [item for item in network.sorted_objects if item.active and item._code_objects]
+
+
+def loading_objects(network: Network) -> list[Any]:
+    """Those of them that load the next point; a stream starts with them."""
+    return [item for item in acting_objects(network) if item.clock.name == "loading_clock"]
 
 
 def recorded_columns(network: Network) -> dict[str, ArrayVariable]:

@@ -95,7 +95,6 @@ class LiveNetwork:
     def extra(self) -> list[str]:
         """Variables that the model or the user adds to the circuit's own groups."""
         managed = set(self._managed(empty_state(self.circuit)))
-        computed_by = self.wiring.computed_by
         groups = [self.network[name] for name in self.wiring.groups]
         return [
             name
@@ -104,9 +103,14 @@ class LiveNetwork:
                 variable.read_only
                 or variable.name.startswith("_")  # Brian2's own, such as the spikes of a step
                 or name in managed
-                or variable.name in computed_by(name)
+                or self._is_computed(name)
             )
         ]
+
+    def _is_computed(self, name: str) -> bool:
+        """Whether the circuit computes "object.variable" by itself."""
+        own = name.partition(".")[2] in self.wiring.computed_by(name)
+        return own or name in self.circuit.parts.computed()
 
     def changes(self) -> dict[str, Any]:
         """What differs from the network as it was made, by kind; watching changes nothing."""
@@ -161,7 +165,8 @@ class LiveNetwork:
         """Variables whose values are the circuit's parameters and state."""
         values = self._idle_values(state)  # fills in what is on its way, which is extra
         names = [f"{group}.{name}" for group, named in values.items() for name in named]
-        return [name for name in names if name not in state.extra]
+        kept = {*state.extra, *self.circuit.parts.state}
+        return [name for name in names if name not in kept]
 
     def write(self, values: dict[str, dict[str, Any]]) -> None:
         """Set variables, by group and name, in SI units."""
@@ -195,13 +200,9 @@ class LiveNetwork:
                 variable.set_value(variable.get_value() + value)
 
     def _remember(self, shown: Iterable[str]) -> None:
-        names = [*shown] + [
-            f"{group}.{name}"
-            for group, computed in self.wiring.computed.items()
-            for name in computed
-            if isinstance(self.network[group].variables.get(name), ArrayVariable)
-        ]
-        self._shown = {name: self.read(name) for name in names}
+        own = self.variables([self.network[name] for name in self.wiring.groups])
+        computed = [name for name, _ in own if self._is_computed(name)]
+        self._shown = {name: self.read(name) for name in [*shown, *computed]}
 
     def take_changes(self, state: CircuitState) -> None:
         """What the user has set since it was last shown: weights go into ``state``, parameters stay
@@ -213,7 +214,7 @@ class LiveNetwork:
             if np.array_equal(now, before, equal_nan=True):
                 continue
             group, _, variable = name.partition(".")
-            if variable in self.wiring.computed_by(name):
+            if self._is_computed(name):
                 raise InputError(
                     f"{name} was set, but the circuit computes it anew: change the model, or add "
                     "code of your own with run_regularly"

@@ -14,7 +14,28 @@ from circuits.lift import FloatArray
 from circuits.state import CircuitState, Task
 
 if TYPE_CHECKING:
+    from brian2 import BrianObject, Network
+
     from circuits.circuit import ManifoldCircuit
+
+
+def first_point(network: Network) -> BrianObject:
+    """An object that loads the first point of a stream before anything else happens."""
+    from brian2 import BrianObject
+
+    from circuits.engines.codegen import loading_objects
+
+    class FirstPoint(BrianObject):  # type: ignore[misc]
+        waiting = True
+
+        def run(self) -> None:
+            """Do once what happens between two points."""
+            if self.waiting:
+                self.waiting = False
+                for item in loading_objects(network):
+                    item.run()
+
+    return FirstPoint(clock=network["excitatory"].clock, when="before_start", name="first_point")
 
 
 class RuntimeEngine(Engine):
@@ -48,7 +69,8 @@ class RuntimeEngine(Engine):
             for group in ("inputs", "readout"):
                 network[group].namespace.update(streams)
             watching = wiring.monitors(network, task.record, task.snapshots)
-            network.add(*watching.values())
+            first = first_point(network)
+            network.add(first, *watching.values())
             steps = len(task.x) * circuit.n_steps
 
             def report(_elapsed: Any, completed: float, _start: Any, _duration: Any) -> None:
@@ -71,7 +93,7 @@ class RuntimeEngine(Engine):
                             "presents all of its points"
                         )
             finally:
-                network.remove(*watching.values())
+                network.remove(first, *watching.values())
                 wiring.follow_readout(network, False)
             recorded = {
                 result: {

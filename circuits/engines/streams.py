@@ -11,7 +11,7 @@ import numpy as np
 
 from circuits import rules
 from circuits.lift import FloatArray
-from circuits.state import relative_change, started
+from circuits.state import relative_change
 
 if TYPE_CHECKING:
     from circuits.base import Circuit
@@ -45,7 +45,7 @@ GROUPS = (
 """The circuit's own objects."""
 
 COMPUTED = {
-    "inputs": ("x", "presentation", "n_presentations", "restart", "carry"),
+    "inputs": ("x", "presentation"),
     "excitatory": ("drive", "a", "inhibition", "h_before", "joins", "rank"),
     "inhibitory": ("excitation", "u_before", "u_start", "kept"),
     "gain_control": (
@@ -73,56 +73,37 @@ def initial_values(
     task: Task,
     values_set: Mapping[str, FloatArray] = MappingProxyType({}),
 ) -> dict[str, dict[str, Any]]:
-    """Values of the network's variables at the start of a stream, by group and name (in SI units).
-
-    They include the first presentation, which no earlier one has loaded. ``values_set`` are
-    parameters that the user has set on the network instead.
+    """Values of the network's variables before the first point of a stream is loaded, by group and
+    name (in SI units). ``values_set`` are parameters that the user has set on the network instead.
     """
     p, model = circuit.parameters, circuit.model
     h, u, _ = rules.rest(p.n_tiles, p.n_interneurons, circuit.gain)
-    rest_h = float(values_set.get("excitatory.h_rest", h)[0])
     rest_u = values_set.get("inhibitory.u_rest", u)
     rest_u = np.where(circuit.perturbed.gone("interneurons", state.learned), 0.0, rest_u)
-    a = rules.drive(state.W, state.b, task.x[0], circuit.alpha)
-    begin = rules.start(a, circuit.floor, state.last_size, circuit.gain)
-    before = state.V
-    h, u, V, line = started(circuit, state, begin, np.full(p.n_tiles, rest_h), rest_u)
-    V = circuit.perturbed.started_lateral(V, before, state.learned, task.strengths[0])
-    state.extra |= line
+    for name in model.delay_line(p):
+        # Before the first presentation nothing is on its way but what the rates are.
+        state.extra.setdefault(name, state.h if ".h_" in name else state.u)
     eta = p.learning_rate if task.learn else 0.0
     running = p.readout_rate == "running_mean"
     values: dict[str, dict[str, Any]] = {
         "inputs": {
-            "x": task.x[0],
-            "presentation": 0,
-            "n_presentations": len(task.x),
-            "reset": int(p.reset),
-            "restart": 0,
-            "carry": 0,
+            "presentation": -1,
         },
         "excitatory": {
-            "h": h,
+            "h": state.h,
             "b": state.b,
-            "drive": state.W @ task.x[0],
-            "a": a,
             "recruited": state.recruited,
-            "joins": 0,
-            "h_rest": rest_h,
+            "h_rest": float(h[0]),
             "kappa": p.kappa,
             "sqrt_alpha": math.sqrt(circuit.alpha),
             "eta": eta,
             "tau_h": p.tau_h_,
         },
-        "inhibitory": {
-            "u": u,
-            "u_rest": rest_u,
-            "u_start": begin.scale * rest_u,
-            "tau_u": p.tau_u_,
-        },
-        "gain_control": gain_values(circuit, state, task, begin),
-        "lateral": {"V": model.packed("lateral", V), "tau_V": p.tau_V_},
+        "inhibitory": {"u": state.u, "u_rest": rest_u, "tau_u": p.tau_u_},
+        "gain_control": gain_values(circuit, state, task),
+        "lateral": {"V": model.packed("lateral", state.V), "tau_V": p.tau_V_},
         "feedforward": {"W": model.packed("feedforward", state.W)},
-        "readout": {"z": task.z[0], "mu": np.array(p.mu_per_readout)},
+        "readout": {"mu": np.array(p.mu_per_readout)},
         "classifier": {
             "w": model.packed("classifier", state.w),
             "learned": state.learned,
@@ -130,28 +111,23 @@ def initial_values(
             "constant_rate": 0.0 if running or not task.learn else float(p.readout_rate),
         },
     }
-    for group, named in circuit.perturbed.values(state, task, V).items():
+    for group, named in circuit.perturbed.values(state, task).items():
         values[group] |= {
             name: model.packed(group, value) if np.ndim(value) == 2 else value
             for name, value in named.items()
         }
+    for group, named in circuit.parts.values(state).items():
+        values[group] |= named
     set_own(values, {**state.extra, **values_set}, task)
     values["inhibitory"]["u_rest"] = rest_u  # of those that are still there
     return values
 
 
-def gain_values(
-    circuit: Circuit, state: CircuitState, task: Task, begin: rules.Start
-) -> dict[str, Any]:
-    """Values of the gain control's variables where a stream begins so."""
+def gain_values(circuit: Circuit, state: CircuitState, task: Task) -> dict[str, Any]:
+    """Values of the gain control's variables before the first point of a stream."""
     p = circuit.parameters
     return {
-        "size": begin.size,
-        "gain": begin.gain,
-        "scale": begin.scale,
-        "ratio": begin.ratio,
-        "covered": begin.covered,
-        "last": begin.last,
+        "last": state.last_size,
         "smallest": circuit.floor,
         "controlled": float(circuit.gain is None),
         "constant_gain": circuit.gain or 0.0,

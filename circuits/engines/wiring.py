@@ -26,13 +26,14 @@ class Wiring:
     state: Mapping[str, str] = streams.FINAL
     """State variables, and the objects they belong to."""
     fixed: Mapping[str, str] = {
-        "inputs.reset": "reset",
         "excitatory.sqrt_alpha": "tile_radius",
         "excitatory.kappa": "initial_weight",
     }
     """Variables that the circuit works with outside of the network as well, and the parameters
     they come from."""
-    sources: tuple[str, ...] = ("network.py", "rules.py", "perturbing.py", "gaussian.py")
+    sources: tuple[str, ...] = (
+        *("network.py", "rules.py", "stages.py", "parts/part.py", "perturbing.py", "gaussian.py"),
+    )
     """Files of `circuits` that shape the programs, besides those of the engines."""
 
     @property
@@ -113,7 +114,9 @@ class Wiring:
             "model": described | {"readout": model.answer(p).brian2},
             "readout": [p.readout_rule, p.clamp_labels],
             "recycle": p.recycle,
+            "reset": p.reset,
             "perturbed": circuit.perturbed.shape(),
+            "parts": circuit.parts.described(),
         }
 
     def title(self, circuit: ManifoldCircuit) -> str:
@@ -126,6 +129,8 @@ class Wiring:
         title += ", gated" if p.readout_rule == "gated" else ""
         title += ", clamped" if p.clamp_labels else ""
         title += ", recycled" if p.recycle else ""
+        title += "" if p.reset else ", carried over"
         title += ", perturbed" if circuit.perturbations else ""
+        title += "".join(f", {part.name}" for part in circuit.parts.all)
         changes = circuit.model.changes()
         return title + (f", own {' '.join(changes)}" if changes else "")

@@ -81,7 +81,6 @@ tau_u : second (shared)
 sigma : Hz**0.5 (shared)
 q_trace : 1 (shared)
 q_window : 1 (shared)
-restart : integer (linked)
 """
 
 TILES = """
@@ -102,7 +101,6 @@ answering : 1 (linked)
 used : 1 (linked)
 first_presentation : integer (linked)
 presentation : integer (linked)
-restart : integer (linked)
 """
 
 READOUT = """
@@ -121,10 +119,9 @@ rate_y : Hz (shared)
 tau_y : second (shared)
 q_window : 1 (shared)              # 1/(rate_y T_window)
 presentation : integer (linked)
-restart : integer (linked)
 """
 OUTPUT = {"clip": "clip(mu*{net} + z, -1, 1)", "tanh": "tanh(mu*{net} + z)"}
-NET = {"paper": "net", "gated": "net*int(total > 0)/(total + int(total <= 0))"}
+NET = {"paper": "net", "gated": "net/where(total > 0, total, inf)"}
 TOTAL = {"paper": "", "gated": "dtotal/dt = -total/tau_y : 1       # sum of h, as it arrives"}
 CLAMPED = "z + (1 - abs(z))*{output}"
 
@@ -178,38 +175,37 @@ power_post = share_pre*a_pre*clip(a_pre, 0, inf) : 1 (summed)
 # Once per presentation. Slow synapses decay as a presentation begins and grow with its spikes: at
 # its end W is (1 - eta) W + eta h x^T, as in the rate circuit.
 TALLY = "{name} = q_window*count"
-CHOOSE = "joins = recruiting*restart*int(answering == 0)*int(tile == int(used + 0.5))"
-CHOOSE_LEAST = (
-    "joins = recruiting*restart*int(answering == 0)"
-    "*(int(tile == int(used + 0.5)) + int(used >= N)*int(rank == 0))"
-)
+NEXT = "(tile == int(used + 0.5))"
+RECRUITS = "(recruiting > 0) and (answering == 0)"
+CHOOSE = f"joins = int({RECRUITS} and {NEXT})"
+CHOOSE_LEAST = f"joins = int({RECRUITS} and ({NEXT} or ((used >= N) and (rank == 0))))"
 RESTART_E = """
-current = lowest + in_use*covered*(clip(strength*gain*a, lowest, inf) - lowest)
-v += restart*(v_rest - v)
-inh -= restart*inh
-tr -= restart*tr
-count -= restart*count
-b -= restart*eta*b
+current = where((in_use > 0) and (covered > 0), clip(strength*gain*a, lowest, inf), lowest)
+v = v_rest
+inh = 0
+tr = 0
+count = 0
+b -= eta*b
 """.strip()
 RESTART_I = """
-v += restart*(v_rest - v)
-exc -= restart*exc
-tr -= restart*tr
-count -= restart*count
+v = v_rest
+exc = 0
+tr = 0
+count = 0
 """.strip()
 RESTART_Y = """
-v += restart*(v_rest - v)
-net -= restart*net
-count -= restart*count
+v = v_rest
+net = 0
+count = 0
 """.strip()
-RESTART_TOTAL = "\ntotal -= restart*total"
-RESTART_V = "V += restart_pre*(u_rest_post*h_rest_pre*in_use_pre - V)"
-DECAY_W = "W -= restart_post*eta_post*W"
+RESTART_TOTAL = "\ntotal = 0"
+RESTART_V = "V = u_rest_post*h_rest_pre*in_use_pre"
+DECAY_W = "W -= eta_post*W"
 DECAY_w = {
     "paper": """
 learned += 1
 rate = running/learned + constant_rate
-w -= restart_pre*rate*w
+w -= rate*w
 """.strip(),
     "gated": """
 learned += 1

@@ -17,20 +17,18 @@ from circuits import rules
 from circuits.network import (
     AllToAll,
     CircuitNetwork,
+    LoadingClock,
     PresentationClock,
     ProjectedEuler,
+    Stages,
     network_of,
     stream_arrays,
 )
 from circuits.spiking import equations as eq
+from circuits.stages import LOADING, schedule, where
 
 if TYPE_CHECKING:
     from circuits.spiking.circuit import SpikingCircuit
-
-TALLY = -1
-"""Before results are recorded, in the slot "end"."""
-DECAY = rate.RESTART_V + 1
-"""After the next drive has been summed."""
 
 CELLS = {"excitatory": "h", "inhibitory": "u", "readout": "y"}
 """Groups of cells, and the rates that their spikes are counted as."""
@@ -48,6 +46,9 @@ class _Builder:
         self.circuit, self.p, self.s = circuit, circuit.parameters, circuit.spiking
         self.step = Clock(dt=self.s.dt_ * second, name="step_clock")
         self.show = PresentationClock(self.step, self.s.n_steps, "presentation_clock")
+        self.next = LoadingClock(self.step, self.s.n_steps, "loading_clock")
+        self.stages = Stages()
+        self.names = {"where": where()}
         self.streams = stream_arrays(
             np.zeros((chunk, circuit.lift.n_inputs)), np.zeros((chunk, self.p.n_readouts)), chunk
         )
@@ -61,7 +62,7 @@ class _Builder:
         groups: list[Any] = [self.inputs, self.excitatory, self.inhibitory, self.gain_control]
         groups += [self.readout, self.lateral, self.feedforward, self.pooling, self.classifier]
         groups += [self.competition] if self.p.recycle else []
-        return network_of(groups, name)
+        return network_of(groups, name, schedule())
 
     def _make_cells(self) -> None:
         p, s = self.p, self.s
@@ -70,7 +71,7 @@ class _Builder:
             rate.INPUTS,
             clock=self.step,  # that of the cells whose spikes its synapses learn from
             name="inputs",
-            namespace=dict(self.streams),
+            namespace=self.names | self.streams,
         )
         noise = eq.NOISE if s.sigma > 0 else ""
         fires = {"method": ProjectedEuler(*(["v"] if s.neuron == "if" else [])), "clock": self.step}
@@ -84,7 +85,7 @@ class _Builder:
             threshold=eq.THRESHOLD[s.neuron].format(rate="rate_h"),
             reset=f"{eq.RESET[s.neuron]}{eq.FIRED}\n{eq.FIRED_b}",
             name="excitatory",
-            namespace={},
+            namespace=dict(self.names),
             **fires,
         )
         self.inhibitory = NeuronGroup(
@@ -93,7 +94,7 @@ class _Builder:
             threshold=eq.THRESHOLD[s.neuron].format(rate="rate_u"),
             reset=eq.RESET[s.neuron] + eq.FIRED,
             name="inhibitory",
-            namespace={},
+            namespace=dict(self.names),
             **fires,
         )
         output = eq.OUTPUT[p.readout].format(net=f"({eq.NET[p.readout_rule]})")
@@ -106,14 +107,13 @@ class _Builder:
             method=ProjectedEuler(),
             clock=self.step,
             name="readout",
-            namespace=dict(self.streams),
+            namespace=self.names | self.streams,
         )
 
     def _make_gain_control(self) -> None:
-        self.gain_control = NeuronGroup(1, rate.GAIN_CONTROL, clock=self.show, name="gain_control")
-        self.gain_control.carry = linked_var(self.inputs, "carry")
-        for group in (self.excitatory, self.inhibitory, self.gain_control, self.readout):
-            group.restart = linked_var(self.inputs, "restart")
+        self.gain_control = NeuronGroup(
+            1, rate.GAIN_CONTROL, clock=self.show, name="gain_control", namespace=dict(self.names)
+        )
         for group in (self.excitatory, self.readout):
             group.presentation = linked_var(self.inputs, "presentation")
         for name in ("gain", "covered", "recruiting", "answering", "used", "first_presentation"):
@@ -142,58 +142,63 @@ class _Builder:
             path.order = order
         pooling = eq.POOLING.format(answers=rules.ANSWERS)
         self.pooling = self._connect("pooling", self.excitatory, self.gain_control, pooling)
-        counting = [*self.pooling.summed_updaters.values()]
         if p.recycle:
             competition = rate.COMPETITION.format(rank=rules.RANK)
             self.competition = self._connect(
                 "competition", self.excitatory, self.excitatory, competition
             )
-            counting += self.competition.summed_updaters.values()
-        for updater in counting:
-            updater.when, updater._clock = "end", self.show
-            updater.order = rate.SUM_POWER if updater.target_varname == "power_post" else rate.COUNT
 
     def _connect(
         self, name: str, source: Any, target: Any, equations: str, **options: Any
     ) -> AllToAll:
         """Synapses between all pairs, numbered by (post, pre)."""
         synapses = AllToAll(
-            source, target, equations, clock=self.step, name=name, namespace={}, **options
+            source,
+            target,
+            equations,
+            clock=self.step,
+            name=name,
+            namespace=dict(self.names),
+            **options,
         )
         post, pre = np.nonzero(np.ones((target.N, source.N), bool))
         synapses.connect(i=pre, j=post)
         return synapses
 
     def _schedule(self) -> None:
-        """What happens on the last step of a presentation, in the slot "end"."""
-        p = self.p
+        """What happens on the last step of a presentation."""
+        p, place, sums = self.p, self.stages.place, self.pooling.summed_updaters
 
-        def last(group: Any, code: str, label: str, order: int) -> None:
-            name = f"{group.name}_{label}"
-            group.run_regularly(code, clock=self.show, when="end", order=order, name=name)
+        def last(group: Any, stage: str, code: str, label: str | None = None) -> None:
+            clock = self.next if stage in LOADING else self.show
+            self.stages.code(group, stage, code, label or stage, clock)
 
         for group in (self.excitatory, self.inhibitory, self.readout):
-            last(group, eq.TALLY.format(name=CELLS[group.name]), "tally", TALLY)
-        last(self.inputs, rate.LOAD_INPUT, "load", rate.LOAD_X)
-        last(self.readout, rate.LOAD_LABEL.replace(", i)", ", unit)"), "load", rate.LOAD_Z)
-        last(self.excitatory, "drive = 0", "load", rate.LOAD_X)
-        last(self.feedforward, rate.SUM_DRIVE, "drive", rate.DRIVE)
-        last(self.excitatory, rate.LOOK, "look", rate.FIRST_LOOK)
-        last(self.excitatory, eq.CHOOSE_LEAST if p.recycle else eq.CHOOSE, "choose", rate.CHOOSE)
-        last(self.excitatory, rules.TAKE, "recruit", rate.TAKE)
-        last(self.feedforward, rules.TAKE_W, "recruit", rate.TAKE_SYNAPSES)
+            last(group, "answer", eq.TALLY.format(name=CELLS[group.name]), "tally")
+        last(self.inputs, "load", f"{rate.LOAD_NUMBER}\n{rate.LOAD_INPUT}")
+        last(self.readout, "load", rate.LOAD_LABEL.format(cell="unit"))
+        last(self.excitatory, "load", "drive = 0")
+        last(self.feedforward, "drive", rate.SUM_DRIVE)
+        last(self.excitatory, "drive", rate.LOOK, "look")
+        place("recruit", sums["answering_post"], sums["used_post"], clock=self.next)
         if p.recycle:
-            last(self.classifier, rules.TAKE_w, "recruit", rate.TAKE_SYNAPSES)
-        last(self.excitatory, rate.LOOK, "look_again", rate.LOOK_AGAIN)
-        last(self.gain_control, rules.MEASURE, "measure", rate.MEASURE)
-        last(self.excitatory, eq.RESTART_E, "restart", rate.RESTART)
-        last(self.inhibitory, eq.RESTART_I, "restart", rate.RESTART)
+            place("recruit", *self.competition.summed_updaters.values(), clock=self.next)
+        choose = eq.CHOOSE_LEAST if p.recycle else eq.CHOOSE
+        last(self.excitatory, "recruit", choose, "choose")
+        last(self.excitatory, "recruit", rules.TAKE)
+        last(self.feedforward, "recruit", f"{rules.TAKE_W}\n{rules.TAKE_DRIVE}")
+        if p.recycle:
+            last(self.classifier, "recruit", rules.TAKE_w)
+        last(self.excitatory, "recruit", rules.LOOK_AGAIN, "look_again")
+        place("measure", sums["power_post"], clock=self.next)
+        last(self.gain_control, "measure", rules.MEASURE)
+        last(self.excitatory, "restart", eq.RESTART_E)
+        last(self.inhibitory, "restart", eq.RESTART_I)
         gated = p.readout_rule == "gated"
-        restart = eq.RESTART_Y + (eq.RESTART_TOTAL if gated else "")
-        last(self.readout, restart, "restart", rate.RESTART)
-        last(self.lateral, eq.RESTART_V, "restart", rate.RESTART_V)
-        last(self.feedforward, eq.DECAY_W, "decay", DECAY)
-        last(self.classifier, eq.DECAY_w[p.readout_rule], "decay", DECAY)
+        last(self.readout, "restart", eq.RESTART_Y + (eq.RESTART_TOTAL if gated else ""))
+        last(self.lateral, "restart", eq.RESTART_V)
+        last(self.feedforward, "restart", eq.DECAY_W, "decay")
+        last(self.classifier, "restart", eq.DECAY_w[p.readout_rule], "decay")
 
 
 TRACED = {
@@ -211,28 +216,25 @@ def monitors(network: Any, record: tuple[str, ...], snapshots: bool) -> dict[str
     """Monitors of what a run returns, by the result they hold."""
     step, show = network["excitatory"].clock, network["gain_control"].clock
 
-    def monitor(group: str, variable: str, label: str, clock: Clock, order: int) -> StateMonitor:
+    def monitor(
+        group: str, variable: str, label: str, clock: Clock, stage: str = "record"
+    ) -> StateMonitor:
+        name = f"{group}_{label}"
         return StateMonitor(
-            network[group],
-            [variable],
-            record=True,
-            clock=clock,
-            when="end",
-            order=order,
-            name=f"{group}_{label}",
+            network[group], [variable], record=True, clock=clock, when=stage, name=name
         )
 
     found: dict[str, Any] = {
-        name: monitor(group, name, "settled", show, rate.RECORD) for group, name in CELLS.items()
+        name: monitor(group, name, "settled", show) for group, name in CELLS.items()
     }
-    found["gain"] = monitor("gain_control", "gain", "settled", show, rate.RECORD)
+    found["gain"] = monitor("gain_control", "gain", "settled", show)
     for name, (group, variable) in TRACED.items():
         if name in record:
-            found[f"{name}_trace"] = monitor(group, variable, "trace", step, rate.RECORD)
+            found[f"{name}_trace"] = monitor(group, variable, "trace", step)
     if "spikes" in record:
         for group in CELLS:
             found[f"{group}_spikes"] = SpikeMonitor(network[group], name=f"{group}_spikes")
     if snapshots:
         for name, group in SNAPSHOTS.items():
-            found[f"{name}_snapshots"] = monitor(group, name, "snapshots", show, rate.SNAPSHOT)
+            found[f"{name}_snapshots"] = monitor(group, name, "snapshots", show, "before_load")
     return found

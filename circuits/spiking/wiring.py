@@ -64,36 +64,22 @@ class SpikingWiring(Wiring):
         task: Task,
         values_set: Mapping[str, FloatArray],
     ) -> dict[str, dict[str, Any]]:
-        """Values of the network's variables at the start of a stream, by group and name.
-
-        They include the first presentation, which no earlier one has loaded.
-        """
+        """Values of the network's variables before the first point of a stream is loaded, by group
+        and name."""
         p, s, cells = circuit.parameters, circuit.spiking, Cells.of(circuit)
         own = cells.expanded(state)
-        a = rules.drive(own["W"], own["b"], task.x[0], circuit.alpha)
-        begin = rules.start(a / math.sqrt(s.cells), circuit.floor, state.last_size, circuit.gain)
-        in_use = np.repeat(state.in_use, s.cells)
-        eta = float(np.ravel(values_set.get("excitatory.eta", p.learning_rate))[0])
-        eta = eta if task.learn else 0.0
+        eta = p.learning_rate if task.learn else 0.0
         rest_h, direction = 1 / math.sqrt(p.n_tiles), rules.rest_direction(p.n_interneurons)
         rest_u = np.repeat(math.sqrt(2 if circuit.gain else circuit.strength) * direction, s.cells)
-        rest_h = float(np.ravel(values_set.get("excitatory.h_rest", rest_h))[0])
-        rest_u = np.asarray(values_set.get("inhibitory.u_rest", rest_u))
-        strongest = np.maximum(circuit.strength * begin.gain * a, LOWEST)
-        current = np.where(in_use & (begin.covered > 0), strongest, LOWEST)
-        firing = {"current": current, "a": a, "drive": own["W"] @ task.x[0]}
-        learned = {"b": (1 - eta) * own["b"], "recruited": own["recruited"], "eta": eta}
+        learned = {"b": own["b"], "recruited": own["recruited"], "eta": eta}
         values: dict[str, dict[str, Any]] = {
-            "inputs": {
-                **{"x": task.x[0], "presentation": 0, "n_presentations": len(task.x), "reset": 1},
-                **{"restart": 0, "carry": 0},
-            },
-            "excitatory": _excitatory(circuit, cells) | firing | learned | {"h_rest": rest_h},
+            "inputs": {"presentation": -1},
+            "excitatory": _excitatory(circuit, cells) | learned | {"h_rest": rest_h},
             "inhibitory": _inhibitory(circuit, cells) | {"u_rest": rest_u},
-            "gain_control": streams.gain_values(circuit, state, task, begin),
-            "lateral": _lateral(s) | {"V": np.outer(rest_u, rest_h * in_use).ravel()},
-            "feedforward": {"W": ((1 - eta) * own["W"]).ravel()},
-            "readout": _readout(circuit, cells) | {"z": np.repeat(task.z[0], s.readout_cells)},
+            "gain_control": streams.gain_values(circuit, state, task),
+            "lateral": _lateral(s) | {"V": 0.0},
+            "feedforward": {"W": own["W"].ravel()},
+            "readout": _readout(circuit, cells),
             "classifier": _classifier(circuit, state, task, own["w"]),
         }
         streams.set_own(values, values_set, task)
@@ -265,14 +251,12 @@ def _lateral(s: SpikingParameters) -> dict[str, Any]:
 
 
 def _classifier(circuit: Any, state: CircuitState, task: Task, w: FloatArray) -> dict[str, Any]:
-    """The readouts' synapses as the first presentation finds them: what it forgets is gone."""
+    """The readouts' synapses and their constants."""
     p, s = circuit.parameters, circuit.spiking
     running = float(task.learn and p.readout_rate == "running_mean")
     constant = 0.0 if p.readout_rate == "running_mean" or not task.learn else float(p.readout_rate)
-    rate = running / (state.learned + 1) + constant
-    forgets = rate if p.readout_rule == "paper" else 0.0
     return {
-        **{"w": ((1 - forgets) * w).ravel(), "learned": state.learned + 1, "rate": rate},
+        **{"w": w.ravel(), "learned": state.learned},
         **{"running": running, "constant_rate": constant},
         "q_net": 1 / (s.cells * s.rate_h_ * s.tau_y_),
     }

@@ -9,16 +9,13 @@ from brian2 import NeuronGroup, SpikeMonitor, Synapses, ms
 from brian2.groups.neurongroup import Resetter, Thresholder
 from brian2.synapses.synapses import SynapticPathway
 
-from analysis.describe import tables, twin
+from analysis.describe import tables
 from circuits import CircuitParameters, SpikingCircuit, SpikingParameters
 from circuits.engines.compiler import compiler_works
 from tests.analysis.test_describe import (
-    FROM_THE_DATA,
     LIFT,
     SHAPE,
-    all_text,
     assert_every_object_appears,
-    at_the_start,
     column,
     columns,
     forbid_compiling,
@@ -64,14 +61,6 @@ def updates(found):
     rows += columns(table(found, "F"), "Part", "Definition", "Every", "What it does")
     rows += columns(table(found, "G"), "Name", "Variables", "Every", "When")
     return {name: rest for name, *rest in rows}
-
-
-def test_values_at_the_start_have_units():
-    start = at_the_start(tables(twin_of()))
-    values = start["excitatory", "rate_h"], start["lateral", "tau_V"], start["excitatory", "sigma"]
-    assert values == ("85 Hz", "50 ms", "0 s^-0.5")
-    assert (start["readout", "steps"], start["readout", "window"]) == ("20", "10")
-    assert {key for key, value in start.items() if value == "from the data"} == FROM_THE_DATA
 
 
 def test_every_object_appears_with_its_code_and_a_remark(described):
@@ -142,14 +131,6 @@ def test_pathways_are_told_with_code_and_in_order(described):
             assert (f"{line} on a spike of {item.source.name}" in model) == delivers
 
 
-def test_events_of_a_step_are_in_the_order_of_the_network(described):
-    names = [name for (name,) in columns(table(described[1], "H"), "Object")]
-    order = ["excitatory_stateupdater", "excitatory_spike_thresholder", "excitatory_spikes"]
-    order += ["lateral_pre", "excitatory_spike_resetter", "excitatory_tally", "excitatory_settled"]
-    order += ["excitatory_snapshots", "inputs_load", "excitatory_restart", "feedforward_decay"]
-    assert [name for name in names if name in order] == order
-
-
 def test_plasticity_is_all_that_changes_weights(described):
     _, found = described
     summary = column(table(found, "A"), "Aspect", "Description")["Plasticity"]
@@ -190,24 +171,6 @@ def test_measurements_and_steps_are_those_of_a_run():
         assert result.split(", ")[:2] == [f"{of}_spike_time", f"{of}_spike_cell"]
 
 
-def test_parameters_are_those_that_count():
-    changed = {"tau_V": "40 ms", "rate_h": "90 Hz", "cells": 2, "noise": 0.5, "slope": 1.5}
-    circuit = twin_of(**changed)
-    found = tables(circuit)
-    rows = column(table(found, "I"), "Name", "Value")
-    for name, value in changed.items():
-        assert rows[f"spiking.{name}"] == str(value)
-    assert rows["sigma, as used"] == "0.5"
-    assert "n_tiles" in rows
-    # The rate circuit's time is not this one's: it is not there, and changes nothing.
-    assert not set(twin.UNUSED) & set(rows)
-    rate = circuit.parameters.replace(
-        steps_per_presentation=7, dt="0.25 ms", tau_h="3 ms", tau_u="30 ms", tau_V="2 ms"
-    )
-    other = SpikingCircuit(rate, LIFT, "numpy", spiking=circuit.spiking)
-    assert tables(other) == found
-
-
 def extra(network):
     """Cells of one's own that listen to the tiles, with a delay."""
     equations = "dv/dt = -v/tau : volt\ntau : second\ncount : integer"
@@ -244,21 +207,6 @@ def test_what_a_user_adds_is_described():
     delayed = "wires: v_post += s*volt on a spike of excitatory, 1 ms to 4 ms later"
     assert delayed in summary["Synapse model"]
     assert "Changed from the spiking circuit" in summary
-
-
-def test_remarks_are_about_something_that_is_there():
-    circuits = [twin_of(**kind) for kind in KINDS.values()]
-    found = [item for circuit in circuits for item in tables(circuit)]
-    assert set(twin.NOTES) <= {str(cell) for item in found for row in item.rows for cell in row}
-    there = {
-        (group.name, eq.varname)
-        for circuit in circuits
-        for group in groups(circuit)
-        for eq in group.equations.ordered
-    }
-    assert set(twin.variables(circuits[0])) == there
-    assert set(twin.MEANINGS) | set(twin.UNUSED) <= set(circuits[0].parameters.as_dict())
-    assert "spike" not in all_text(tables(make()))  # none is on the rate circuit
 
 
 @pytest.mark.skipif(not compiler_works(), reason="needs a C++ compiler")

@@ -78,9 +78,3 @@ def test_firing_rates_are_of_cells_that_respond():
     assert math.isnan(module.firing_rates(firing_of([[0.0]], [[0.0]])).excitatory_most)
     with pytest.raises(InputError, match="no excitatory_hz: it is not of a spiking circuit"):
         module.firing_rates(answers(1))
-
-
-def test_a_row_shows_what_is_small_and_what_is_missing():
-    row = module.Row("name", (0.12345, 2e-13, 0.0, math.nan), ".4f")
-    assert str(row).split() == ["name", "0.1235", "2.0e-13", "0.0000", "-"]
-    assert str(module.Row("name", (0.98765, 0.0001), ".2%")).split()[1:] == ["98.77%", "0.01%"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -141,9 +142,9 @@ CIRCUITS = {
 class Witness(ReferenceCircuit):
     """A circuit that keeps the drive and the w of every presentation."""
 
-    def _settle(self, state, a, record, now):
-        self.seen = [*getattr(self, "seen", []), (a, state.w)]
-        return super()._settle(state, a, record, now)
+    def _settle(self, state, s, record, now):
+        self.seen = [*getattr(self, "seen", []), (s.a, state.w)]
+        return super()._settle(state, s, record, now)
 
 
 def witnessed(**changes):
@@ -320,7 +321,7 @@ def delayed_jacobian(delay):
         past = np.split(vector[11:], np.cumsum([3, 2] * delay)[:-1]) if delay else []
         state.extra = dict(zip(line, past, strict=True))
         now = Moment(circuit.perturbed, np.zeros(0), 0, 0)
-        circuit._step(state, a, gamma, line, now)
+        circuit._step(state, SimpleNamespace(a=a), gamma, line, now)
         moved = [state.extra[name] for name in line]
         return np.concatenate([state.h, state.u, state.V.ravel(), *moved])
 

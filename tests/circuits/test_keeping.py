@@ -13,10 +13,8 @@ import xarray as xr
 
 from circuits import (
     CircuitModel,
-    CircuitParameters,
     ManifoldCircuit,
     ReferenceCircuit,
-    SphereLift,
     keeping,
     results,
     rules,
@@ -61,7 +59,6 @@ VARIANTS = {
         *(("reference", variant) for variant in VARIANTS),
         *(("exact", "recycled"), ("numpy", "constant gain")),
         pytest.param("cpp_standalone", "gated", marks=SLOW),
-        pytest.param("cython", "default", marks=SLOW),
     ],
 )
 def test_saved_and_loaded_goes_on_as_if_nothing_had_happened(solver, variant, tmp_path):
@@ -184,20 +181,6 @@ def test_numpy_functions_come_from_the_one_who_loads(tmp_path):
     assert repr(dict(keeping.Kept(path).model.namespace)) == repr(dict(model.namespace))
     loaded = ReferenceCircuit.load(path, model=model)
     assert loaded.run(POINTS[30:]).equals(circuit.run(POINTS[30:]))
-
-
-def test_much_that_is_in_a_file(tmp_path):
-    """Attributes of a megabyte: masks and centres of wide data."""
-    lift = SphereLift(np.arange(5000) / 7, 1e6)
-    mask = np.random.default_rng(0).uniform(size=(200, 5001)) < 0.5
-    parameters = CircuitParameters(n_tiles=200, tile_radius=1e5)
-    centers = np.random.default_rng(1).normal(size=(200, 5000))
-    model = CircuitModel(connections={"feedforward": mask})
-    circuit = ReferenceCircuit(parameters, lift, model=model, tile_centers=centers)
-    loaded = ReferenceCircuit.load(circuit.save(tmp_path / "wide.nc"))
-    assert (loaded.lift.center == lift.center).all()
-    assert (loaded.model.connections["feedforward"] == mask).all()
-    assert (loaded.state.W == circuit.state.W).all()
 
 
 def trained():

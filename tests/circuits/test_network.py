@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -190,15 +188,3 @@ def test_magic_run_leaves_the_circuit_alone():
     expected = ReferenceCircuit(parameters, LIFT).run(points, labels)
     assert np.abs(run["h"].values - expected["h"].values).max() <= 1e-10
     assert np.abs(np.asarray(lateral.V).reshape(2, 6) - expected["V"].values).max() <= 1e-10
-
-
-def test_no_brian2_where_it_is_not_needed():
-    code = (
-        "import sys, circuits, simulations.cli, analysis\n"
-        "from circuits import ReferenceCircuit, CircuitParameters, SphereLift\n"
-        "c = ReferenceCircuit(CircuitParameters(n_tiles=2), SphereLift((0, 0), 3))\n"
-        "c.run([[0.1, 0], [0, 0.2], [0.1, 0.1]])\n"
-        "assert 'brian2' not in sys.modules"
-    )
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert result.returncode == 0, result.stderr

@@ -28,7 +28,7 @@ from circuits.errors import InputError, ParameterError
 from circuits.gaussian import gaussian
 from circuits.keeping import load_circuit
 from circuits.making import make_circuit
-from circuits.perturbations import NOISY, Timed, kind_of, parse_perturbation, perturbation_from
+from circuits.perturbations import NOISY, Timed, parse_perturbation
 from circuits.rules import Rule
 from circuits.spiking.parameters import SpikingParameters
 from circuits.state import GONE
@@ -406,15 +406,6 @@ def test_lesions_take_what_earlier_ones_have_left(name):
         assert (after | before == after).all()
 
 
-def test_an_interneuron_stays_gone_where_rest_was_set():
-    circuit = ManifoldCircuit(SMALL, LIFT, "numpy", perturbations=[Lesion(interneurons=(0,), at=5)])
-    circuit.network["inhibitory"].u_rest = [0.5, 0.6, 0.7]
-    u = circuit.run(*stream(9))["u"].values
-    assert (u[:5] > 0).all()
-    assert not u[5:, 0].any()
-    assert (u[5:, 1:] > 0).all()
-
-
 def test_states_of_lesioned_and_delayed_circuits(tmp_path):
     """A state with lesions or a delay needs a circuit with them; spiking circuits have neither."""
     points, labels = stream(30)
@@ -472,29 +463,6 @@ def test_gaussian_numbers_follow_splitmix():
 
 
 # Values
-
-
-def test_values_go_through_results_and_files(tmp_path):
-    for done in (*EVERYTHING, Freeze()):
-        values = done.described()
-        assert values["kind"] == kind_of(done)
-        assert perturbation_from(values) == done
-        assert type(done).__name__ in repr(done)
-        done.to_toml(tmp_path / "done.toml")
-        assert type(done).from_toml(tmp_path / "done.toml") == done
-        if hasattr(done, "at"):
-            later = done.replace(at=1)
-            assert (later.at, later.replace(at=done.at)) == (1, done)
-
-
-def test_numbers_may_be_those_of_numpy_and_as_large_as_32_bits():
-    assert Lesion(tiles=range(3), at=np.int64(4)) == Lesion(tiles=(0, 1, 2), at=4)
-    assert Lesion(tiles=[np.int64(4)]) == Lesion(tiles=np.array([4])) == Lesion(tiles=(4,))
-    assert Lesion(tiles=np.float64(0.5)) == Lesion(tiles=0.5)
-    assert Current(into="h", amount=1, cells=range(2)).cells == (0, 1)
-    most = 2**31 - 1
-    noise = Noise(on="h", size=1, seed=most, at=most - 1, until=most)
-    assert noise.active(np.array([most - 2, most - 1, most])).tolist() == [0, 1, 0]
 
 
 def test_perturbations_as_they_are_typed():

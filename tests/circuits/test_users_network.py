@@ -128,9 +128,8 @@ def add_synapses(tiles, own) -> None:
     own.weights.q = "0.1*(i + 1)*(j + 1)"
 
     text = "dq/dt = (h_pre*h_post - q)/(50*ms) : 1 (clock-driven)"
-    # In the slot "groups", when the rates have moved.
-    options = {"method": "euler", "order": 20, "name": "hebbian", **common}
-    own.plastic = Synapses(tiles, tiles, text, **options)
+    own.plastic = Synapses(tiles, tiles, text, method="euler", name="hebbian", **common)
+    own.plastic.state_updater.when = "after_rates"
     own.plastic.connect(condition="i != j")
 
     own.target = NeuronGroup(1, "received : 1", clock=clock, name="receiving")
@@ -284,9 +283,7 @@ def test_synapses_currents_and_code_that_change_h(engine):
         ring = Synapses(tiles, tiles, text, clock=tiles.clock, name="ring")
         ring.connect(j="(i + 1) % N_post")
         ring.g = 0.05
-        ring.summed_updaters["neighbours_post"].order = 0  # with the other sums
-        # In the slot "groups" after the rates (order 4) and before the readout (10).
-        tiles.run_regularly("h = 0.99*h", clock=tiles.clock, when="groups", order=5, name="fade")
+        tiles.run_regularly("h = 0.99*h", clock=tiles.clock, when="after_rates", name="fade")
         network.add(ring)
 
     steps = itertools.count(1)  # simulated time starts at dt
@@ -308,7 +305,7 @@ def test_code_runner_and_a_rule_switched_off(engine):
 
     circuit = ManifoldCircuit(PARAMETERS, LIFT, engine)
     network = circuit.network
-    options = {"clock": network["inputs"].clock, "when": "end", "order": 2, "name": "growing"}
+    options = {"clock": network["inputs"].clock, "when": "after_learn", "name": "growing"}
     growing = CodeRunner(network["excitatory"], "stateupdate", code="b += 0.001", **options)
     model = CircuitModel(
         feedforward=Rule(rules.FEEDFORWARD.brian2, lambda W, h, x, eta: W),
@@ -391,7 +388,7 @@ REFUSED = [
     (lambda network: setattr(network["excitatory"], "drive", 1), "excitatory.drive"),
     (lambda network: setattr(network["readout"], "z", 1), "readout.z"),
     (lambda network: setattr(network["excitatory"], "h", 1), "excitatory.h.*CircuitParameters"),
-    (lambda network: setattr(network["inputs"], "reset", 0), "reset to CircuitParameters"),
+    (lambda network: setattr(network["excitatory"], "kappa", 1), "weight to CircuitParameters"),
     (lambda network: network.remove(network["classifier"]), "'classifier'.*'active'"),
     (lambda network: setattr(network["excitatory"].clock, "dt", 2 * PARAMETERS.dt), "dt to "),
     (lambda network: network.run(PARAMETERS.dt), "circuit.run"),
@@ -413,7 +410,7 @@ def test_what_would_be_lost_is_refused(engine):
 def watch_readout(network, name="watched"):
     from brian2 import StateMonitor
 
-    return StateMonitor(network["readout"], "y", record=True, when="end", order=1, name=name)
+    return StateMonitor(network["readout"], "y", record=True, when="end", name=name)
 
 
 @mostly_on_numpy

@@ -1,6 +1,6 @@
-{# The simulation loop. What Brian2's own does, with two differences: clocks are simultaneous when
-   they agree to 1e-4 of a step (as in Brian2's Python loop) rather than to 1e-14 s, and the wall
-   clock is read once per presentation rather than at every step. #}
+{# The simulation loop. What Brian2's own does, with three differences: clocks are simultaneous when
+   they agree to 1e-4 of a step (as in Brian2's Python loop) rather than to 1e-14 s, a clock that has
+   ended fires no more, and the wall clock is read once per presentation rather than at every step. #}
 {% macro cpp_file() %}
 #include "network.h"
 #include <algorithm>
@@ -60,7 +60,8 @@ void Network::run(const double duration, report_func report, const double report
             alone[objects[i].first].push_back(objects[i].second);
     for (size_t c = 0; c < n; c++)
     {
-        clocks[c]->set_interval(t_start, t_end);
+        // A clock with a negative epsilon ends so much earlier.
+        clocks[c]->set_interval(t_start, t_end + std::min(clocks[c]->epsilon, 0.0));
         clocks[c]->t[0] = clocks[c]->timestep[0] * clocks[c]->dt[0];
     }
 
@@ -69,17 +70,17 @@ void Network::run(const double duration, report_func report, const double report
     _globally_stopped = false;
     while (n && !_globally_stopped)
     {
-        size_t first = 0, n_due = 0;
-        for (size_t c = 1; c < n; c++)
-            if (clocks[c]->t[0] < clocks[first]->t[0])
+        size_t first = n, n_due = 0;
+        for (size_t c = 0; c < n; c++)
+            if (clocks[c]->running() && (first == n || clocks[c]->t[0] < clocks[first]->t[0]))
                 first = c;
-        if (!clocks[first]->running())
+        if (first == n)
             break;
         t = clocks[first]->t[0];
         for (size_t c = 0; c < n; c++)
         {
             const double tolerance = 1e-4 * std::min(clocks[c]->dt[0], clocks[first]->dt[0]);
-            due[c] = std::fabs(clocks[c]->t[0] - t) < tolerance;
+            due[c] = clocks[c]->running() && std::fabs(clocks[c]->t[0] - t) < tolerance;
             n_due += due[c];
         }
         if (n_due == 1)

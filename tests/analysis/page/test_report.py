@@ -6,7 +6,6 @@ import json
 import re
 
 import numpy as np
-import pytest
 import xarray as xr
 from markupsafe import escape
 from PIL import Image
@@ -14,7 +13,6 @@ from PIL import Image
 from analysis.page import write_report
 from circuits import results
 from circuits.files import FileError
-from tests.analysis.page.browser import REQUIRE, find_browser
 from tests.analysis.page.conftest import HOSTILE
 from tests.refusing import refused
 
@@ -252,13 +250,3 @@ def test_folders_that_cannot_be_reported_are_refused(run, tmp_path):
     for claims in ("{", "{}", "[1]"):
         (tmp_path / "claims.json").write_text(claims)
         refused(lambda: write_report(tmp_path), r"claims\.json", FileError)
-
-
-def test_missing_browser_is_said(monkeypatch, tmp_path):
-    monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.delenv(REQUIRE, raising=False)
-    with pytest.raises(pytest.skip.Exception, match="chromium"):
-        find_browser()
-    monkeypatch.setenv(REQUIRE, "1")
-    with pytest.raises(pytest.fail.Exception, match=REQUIRE):
-        find_browser()

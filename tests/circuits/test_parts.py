@@ -1,0 +1,222 @@
+"""Parts that users write: the same on every engine and in the reference, saved, described, refused
+where they cannot be."""
+
+from __future__ import annotations
+
+import copy
+import json
+import pickle
+
+import numpy as np
+import pytest
+
+from analysis.describe import tables
+from circuits import ManifoldCircuit, Part, ReferenceCircuit, SphereLift
+from circuits.errors import InputError, ParameterError
+from tests.conftest import moons, small_circuit
+from tests.refusing import refused
+
+LIFT = SphereLift(center=(0.5, 0.25), radius=3.0)
+PARAMETERS = small_circuit(n_tiles=8, tile_radius=0.5)
+POINTS, _, LABELS = moons(40, after=10)
+CUT = 17
+CLOSE = 1e-10  # rounding of 40 presentations
+
+pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")  # 30 steps are few
+on_two_engines = pytest.mark.parametrize("engine", ["numpy", "cpp_standalone"])
+
+
+class Fatigue(Part):
+    """Tiles tire: each answer lowers a tile's drive for the next points."""
+
+    equations = {"excitatory": "tired : 1\nfatigue : 1 (shared)"}
+    state = {"excitatory.tired": 0.0}
+    parameters = {"excitatory.fatigue": 0.02}
+    code = [
+        ("excitatory", "after_learn", "tired = 0.9*tired + fatigue*h"),
+        ("excitatory", "before_recruit", "a -= tired*int(recruited >= 0)"),
+    ]
+
+    def after_learn(self, s):
+        s.tired = 0.9 * s.tired + s.fatigue * s.h
+
+    def before_recruit(self, s):
+        s.a = s.a - s.tired * (s.recruited >= 0)
+
+
+class Shunt(Part):
+    """Interneurons that inhibit themselves at every step, and synapses that remember."""
+
+    equations = {
+        "inhibitory": "shunt : 1 (shared)  # share of u",
+        "feedforward": "use : 1",
+        "lateral": "most : 1",
+    }
+    parameters = {"inhibitory.shunt": 0.1}
+    state = {"feedforward.use": 0.5, "lateral.most": 0.0}
+    code = [
+        ("inhibitory", "before_rates", "excitation -= shunt*u"),
+        ("feedforward", "after_learn", "use = 0.5*use + h_post*x_pre"),
+        ("lateral", "after_lateral", "most = clip(V, most, inf)"),
+    ]
+
+    def before_rates(self, s):
+        s.excitation = s.excitation - s.shunt * s.u
+
+    def after_learn(self, s):
+        s.use = 0.5 * s.use + np.outer(s.h, s.x)
+
+    def after_lateral(self, s):
+        s.most = np.maximum(s.V, s.most)
+
+
+class Count(Part):
+    """Counts the presentations at both of their ends, and the steps."""
+
+    equations = {"readout": "begun : 1\nended : 1\nsteps : 1"}
+    state = {"readout.begun": 0.0, "readout.ended": 0.0, "readout.steps": 0.0}
+    code = [
+        ("readout", "after_restart", "begun += 1"),
+        ("readout", "before_load", "ended += 1"),
+        ("readout", "sums", "steps += 1"),
+    ]
+
+
+def in_pieces(circuit):
+    """Two runs with a prediction between, and what the parts remember at the end."""
+    runs = [circuit.run(POINTS[:CUT], LABELS[:CUT])]
+    answers = circuit.predict(POINTS[:5])
+    runs.append(circuit.run(POINTS[CUT:], LABELS[CUT:], record=("h", "V")))
+    return runs, answers, {k: np.ravel(v) for k, v in circuit.state.extra.items()}
+
+
+def assert_same(found, expected) -> None:
+    for one, other in zip(found[0], expected[0], strict=True):
+        for name in other.data_vars:
+            if np.issubdtype(other[name].dtype, np.floating):
+                assert np.abs(one[name].values - other[name].values).max() <= CLOSE, name
+    assert np.abs(found[1] - expected[1]).max() <= CLOSE
+    assert found[2].keys() == expected[2].keys()
+    for name, value in expected[2].items():
+        assert np.abs(found[2][name] - value).max() <= CLOSE, name
+
+
+@on_two_engines
+def test_a_part_does_the_same_on_brian2_and_in_numpy(engine):
+    expected = in_pieces(ReferenceCircuit(PARAMETERS, LIFT, parts=[Fatigue(), Shunt()]))
+    found = in_pieces(ManifoldCircuit(PARAMETERS, LIFT, engine, parts=[Fatigue(), Shunt()]))
+    assert_same(found, expected)
+    assert set(expected[2]) == {"excitatory.tired", "feedforward.use", "lateral.most"}
+    assert all(value.any() for value in expected[2].values())
+    plain = in_pieces(ReferenceCircuit(PARAMETERS, LIFT))
+    assert np.abs(plain[0][1]["h"].values - expected[0][1]["h"].values).max() > 0.01
+    described = json.loads(found[0][0].attrs["model_changes"])["parts"]
+    assert described[0]["parameters"] == {"excitatory.fatigue": 0.02}
+
+
+def test_fatigue_by_hand():
+    """One tile and one point, whose drive is rho^2/R^2 = 0.0278 less tired: h is 1, 1, 0, 0."""
+    one = small_circuit(n_tiles=1, tile_radius=0.5, steps_per_presentation=200, learning_rate=0)
+    for circuit in (
+        ReferenceCircuit(one, LIFT, parts=[Fatigue()]),
+        ManifoldCircuit(one, LIFT, "numpy", parts=[Fatigue()]),
+    ):
+        circuit.run(np.repeat(POINTS[:1], 4, axis=0))
+        assert circuit.state.extra["excitatory.tired"] == pytest.approx(0.81 * 0.038, abs=1e-8)
+
+
+@on_two_engines
+def test_code_runs_once_for_every_presentation(engine):
+    """Also where a stream is cut, and predictions leave no trace."""
+    circuit = ManifoldCircuit(PARAMETERS, LIFT, engine, parts=[Count()])
+    for part in (slice(CUT), slice(CUT, 40)):
+        circuit.run(POINTS[part], LABELS[part])
+        circuit.predict(POINTS)
+    found = circuit.state.extra
+    steps = 40 * PARAMETERS.steps_per_presentation
+    assert [found[f"readout.{name}"][0] for name in ("begun", "ended", "steps")] == [40, 40, steps]
+
+
+def test_the_closed_form_takes_parts_that_leave_settling_alone():
+    settled = PARAMETERS.replace(steps_per_presentation=300)
+    exact = ReferenceCircuit(settled, LIFT, settling="exact", parts=[Fatigue()])
+    stepped = ReferenceCircuit(settled, LIFT, parts=[Fatigue()])
+    one, other = exact.run(POINTS, LABELS), stepped.run(POINTS, LABELS)
+    assert np.abs(one["h"].values - other["h"].values).max() <= 1e-8  # what 300 steps leave
+    for part, settling, named in ((Shunt(), "exact", "Shunt"), (Count(), "dynamics", "after_res")):
+        options = {"settling": settling, "parts": [part]}
+        refused(lambda options=options: ReferenceCircuit(PARAMETERS, LIFT, **options), named)
+
+
+def test_parts_are_saved_copied_and_pickled(tmp_path):
+    circuit = ManifoldCircuit(PARAMETERS, LIFT, "numpy", parts=[Fatigue(), Shunt()])
+    circuit.run(POINTS[:CUT], LABELS[:CUT])
+    path = circuit.save(tmp_path / "tired.nc")
+    others = [copy.deepcopy(circuit), pickle.loads(pickle.dumps(circuit))]
+    others += [ManifoldCircuit.load(path, "numpy")]  # the text in the file is all that it takes
+    others += [ReferenceCircuit.load(path, parts=[Fatigue(), Shunt()])]
+    expected = circuit.run(POINTS[CUT:], LABELS[CUT:])
+    for other in others:
+        found = other.run(POINTS[CUT:], LABELS[CUT:])
+        assert np.abs(found["h"].values - expected["h"].values).max() <= CLOSE
+        assert found.attrs["model_changes"] == expected.attrs["model_changes"]
+    refused(lambda: ReferenceCircuit.load(path), "Fatigue", ParameterError)
+    refused(lambda: ManifoldCircuit.load(path, parts=[Count()]), "Shunt", ParameterError)
+
+
+def test_what_users_set_of_a_part():
+    circuit = ManifoldCircuit(PARAMETERS, LIFT, "numpy", parts=[Fatigue(), Computed()])
+    tiles = circuit.network["excitatory"]
+    tiles.fatigue, tiles.tired = 0.05, 0.1
+    circuit.run(POINTS, LABELS)
+    twice = type("Fatigue", (Fatigue,), {"parameters": {"excitatory.fatigue": 0.05}})
+    twice.state = {"excitatory.tired": 0.1}
+    expected = ReferenceCircuit(PARAMETERS, LIFT, parts=[twice()])
+    expected.run(POINTS, LABELS)
+    tired = expected.state.extra["excitatory.tired"]
+    assert np.abs(circuit.state.extra["excitatory.tired"] - tired).max() <= CLOSE
+    tiles.doubled = 3
+    refused(lambda: circuit.run(POINTS), "excitatory.doubled", InputError)
+
+
+class Computed(Part):
+    equations = {"excitatory": "doubled : 1"}
+    code = [("excitatory", "after_drive", "doubled = 2*a")]
+
+
+def test_parts_are_in_the_builds_key_and_in_the_description():
+    circuit = ManifoldCircuit(PARAMETERS, LIFT, "numpy", parts=[Fatigue()])
+    slower = type("Fatigue", (Fatigue,), {"code": [*Fatigue.code[:1]]})
+    other = ManifoldCircuit(PARAMETERS, LIFT, "numpy", parts=[slower()])
+    assert circuit.wiring.facts(circuit) != other.wiring.facts(other)
+    text = "\n".join(str(cell) for table in tables(circuit) for row in table.rows for cell in row)
+    for words in ("tired", "tired = 0.9*tired + fatigue*h", "0.02", "Fatigue"):
+        assert words in text
+
+
+def odd_part(**values):
+    return type("Odd", (Part,), values)()
+
+
+BAD = [
+    (odd_part(equations={"neurons": "v : 1"}), "neurons"),
+    (odd_part(code=[("excitatory", "after_lunch", "h = 0")]), "after_lunch"),
+    (odd_part(state={"excitatory.tired": 0.0}), "excitatory.tired"),
+    (odd_part(equations={"inhibitory": "dv/dt = -v/second : 1"}), "inhibitory.v"),
+    (
+        odd_part(equations={"readout": "a : 1"}, code=[("readout", "learn", "a = a + y")]),
+        "readout.a",
+    ),
+    (odd_part(equations={"excitatory": "h : 1"}), "h"),
+    ("Fatigue", "Fatigue"),
+    ([Fatigue(), Fatigue()], "Fatigue"),
+]
+
+
+@pytest.mark.parametrize(("odd", "named"), BAD)
+def test_parts_that_are_refused(odd, named):
+    def run():
+        parts = [odd] if isinstance(odd, Part) else odd
+        ManifoldCircuit(PARAMETERS, LIFT, "numpy", parts=parts).run(POINTS[:3])
+
+    refused(run, named)
