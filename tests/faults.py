@@ -43,11 +43,12 @@ from typing import Any, NamedTuple
 from xml.etree import ElementTree
 
 import pytest
+from brian2.utils.logger import BrianLogger
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("circuits", "simulations", "analysis")
 OURS = ("tests", *PACKAGES)
-LIBRARIES = ("brian2", "matplotlib.pyplot", "pandas", "scipy.stats", "sklearn", "xarray")
+LIBRARIES = ("matplotlib.pyplot", "pandas", "scipy.stats", "sklearn", "xarray")
 BUDGET = 40.0
 """Seconds of tests that run on a fault by itself."""
 
@@ -221,12 +222,27 @@ def whole_tier(folder: Path, report: Path, *options: str, **environment: str) ->
     """Run a tier on two processes in a copy of the project and write an XML report."""
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-n", "2"]
     subprocess.run(
-        [*command, "--dist", "worksteal", f"--junitxml={report}", *options],
+        [*command, "-p", "tests.faults", "--dist", "worksteal", f"--junitxml={report}", *options],
         cwd=folder,
         env=os.environ | changed(folder) | environment,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol() -> Generator[None, object, object]:
+    """Fail a test that a fault keeps from ending."""
+
+    def stop(*_: object) -> None:
+        raise TimeoutError
+
+    signal.signal(signal.SIGALRM, stop)
+    signal.alarm(120)
+    try:
+        return (yield)
+    finally:
+        signal.alarm(0)
 
 
 def measure(folder: Path) -> None:
@@ -290,6 +306,7 @@ def failing(tests: list[str], folder: Path, seconds: float, *options: str) -> se
     child = os.fork()
     if child == 0:
         os.setsid()
+        BrianLogger._pid = os.getpid()  # or it drops its file unclosed, and the first test fails
         os.chdir(folder)
         for name in [name for name in sys.modules if name.partition(".")[0] in OURS]:
             del sys.modules[name]
@@ -338,16 +355,26 @@ def culprits(test: str, suspects: list[Place], folder: Path) -> list[Place]:
     return culprits(test, suspects[:half], folder) + culprits(test, suspects[half:], folder)
 
 
-def found_together(tier: str, suspects: list[Place], folder: Path) -> set[Place]:
-    """The faults that a whole tier finds: it runs once with all of them planted."""
-    plant(suspects, folder)
-    whole_tier(folder, folder / "tests.xml", "-m", tier)
+def found_by(tests: list[str], suspects: list[Place], folder: Path) -> set[Place]:
+    """The faults that some of the tests find, one test after the other."""
     found: set[Place] = set()
-    for case in ElementTree.parse(folder / "tests.xml").iter("testcase"):
-        if case.find("failure") is not None or case.find("error") is not None:
-            left = [place for place in suspects if place not in found]
-            found |= set(culprits(nodeid(case), left, folder))
+    for test in tests:
+        found |= set(culprits(test, [p for p in suspects if p not in found], folder))
     return found
+
+
+def found_together(
+    tier: str, suspects: list[Place], copies: list[Path], pool: ProcessPoolExecutor
+) -> set[Place]:
+    """The faults that a whole tier finds: it runs once with all of them planted."""
+    plant(suspects, copies[0])
+    whole_tier(copies[0], copies[0] / "tests.xml", "-m", tier)
+    cases = ElementTree.parse(copies[0] / "tests.xml").iter("testcase")
+    bad = [c for c in cases if c.find("failure") is not None or c.find("error") is not None]
+    failed = [nodeid(case) for case in sorted(bad, key=lambda case: float(case.get("time", 0)))]
+    print(f"{len(failed)} tests fail with {len(suspects)} faults at once ({tier})", flush=True)
+    shares = [failed[job :: len(copies)] for job in range(len(copies))]
+    return set().union(*pool.map(found_by, shares, [suspects] * len(copies), copies))
 
 
 def found_singly(folder: Path, trials: list[tuple[Place, list[str]]]) -> set[Place]:
@@ -368,9 +395,9 @@ def compare_tiers(sample: list[Place], reach: Reach, scratch: Path, jobs: int) -
     with ProcessPoolExecutor(jobs, multiprocessing.get_context("fork")) as pool:
         shares = [trials[job::jobs] for job in range(jobs)]
         quick = set().union(*pool.map(found_singly, copies, shares))
-    print(f"{len(quick)} found by the quick tests that reach them", flush=True)
-    quick |= found_together("not slow", [p for p in sample if p not in quick], copies[0])
-    slow = found_together("slow", [p for p in sample if p not in quick], copies[0])
+        print(f"{len(quick)} found by the quick tests that reach them", flush=True)
+        quick |= found_together("not slow", [p for p in sample if p not in quick], copies, pool)
+        slow = found_together("slow", [p for p in sample if p not in quick], copies, pool)
     counts: dict[str, Counter[str]] = defaultdict(Counter)
     for place in sample:
         tier = "quick" if place in quick else "slow" if place in slow else "nobody"

@@ -128,7 +128,7 @@ def test_one_build_serves_what_users_sweep(filled_cache):
     for changes in (
         {"mu": 3.0, "learning_rate": 0.1, "readout_rate": 0.5, "initial_weight": 0.2},
         {"tau_h": "30 ms", "tau_u": "40 ms", "tau_V": "3 ms", "dt": "0.5 ms"},
-        {"steps_per_presentation": 77, "reset": False, "gain": 50.0},
+        {"steps_per_presentation": 77, "gain": 50.0},
     ):
         assert not run_once(**changes), changes
     (only,) = cache.entries()

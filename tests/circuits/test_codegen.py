@@ -95,11 +95,7 @@ def test_monitors_watch_the_synapses_of_the_one_pass():
 def acting_between(network):
     """V grows between the sums and its own step: in one pass the step would not see it."""
     network["lateral"].run_regularly(
-        "V = 1.01*V",
-        clock=network["lateral"].clock,
-        when="groups",
-        order=network["lateral"].summed_updaters["inhibition_pre"].order + 1,
-        name="growing",
+        "V = 1.01*V", clock=network["lateral"].clock, when="after_sums", name="growing"
     )
     network.add(network["lateral"].contained_objects[-1])
 

@@ -13,14 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from circuits import ManifoldCircuit, ReferenceCircuit, SphereLift
 from circuits.engines import scratch
 from circuits.engines.scratch import LOCK, _sweep, scratch_folder
 from circuits.errors import EngineError
-from tests.conftest import differences, moons, small_circuit
 from tests.refusing import refused
-
-LIFT = SphereLift(center=(0.5, 0.25), radius=3.0)
 
 HOLD = """
 import sys, tempfile
@@ -151,33 +147,6 @@ def test_a_forked_process_removes_nothing_of_its_parent(places):
         if os.getpid() != parent:
             os._exit(0)
     assert not folder.exists()
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
-@pytest.mark.filterwarnings("ignore::circuits.errors.UnsettledWarning")
-def test_a_run_survives_a_forked_child_that_fails_inside_it():
-    points, _, labels = moons(400, after=5)
-    parameters = small_circuit(tile_radius=1.0, steps_per_presentation=40_000)
-    circuit = ManifoldCircuit(parameters, LIFT, "cpp_standalone")
-    parent, children = os.getpid(), []
-
-    def fork(done: int, total: int) -> None:
-        if done < total and not children:
-            children.append(os.fork())
-            if children[0] == 0:
-                raise RuntimeError("in the child")
-            os.waitpid(children[0], 0)
-
-    try:
-        forked = circuit.run(points, labels, progress=fork)
-    finally:
-        if os.getpid() != parent:
-            os._exit(0)
-    assert children  # it was running
-    exact = ReferenceCircuit(parameters, LIFT, settling="exact").run(points, labels)
-    # 40,000 steps settle but for some roundings.
-    assert max(differences(forked, exact, ("h", "y", "W", "b", "w")).values()) < 1e-9
 
 
 def test_the_folder_of_a_process_ends_with_it(places):

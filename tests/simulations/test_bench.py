@@ -13,7 +13,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from circuits import ReferenceCircuit, SpikingParameters
+from circuits import ReferenceCircuit
 from simulations import bench
 from simulations.cli import main
 
@@ -93,19 +93,6 @@ def test_the_clock_of_children_is_theirs_alone():
     assert bench.children_clock() - before >= 0.3
 
 
-@pytest.mark.slow
-def test_a_twin_is_timed_on_the_clock_of_children(monkeypatch):
-    monkeypatch.setattr(bench, "SIZES", ((6, 2),))
-    monkeypatch.setattr(bench, "MOONS", 4)
-    monkeypatch.setattr(bench, "SPIKING", {"rates": None, "if, N = 1": SpikingParameters()})
-    ticks = itertools.count()
-    monkeypatch.setattr(bench, "children_clock", lambda: 0.008 * next(ticks))
-    found = bench.spiking_cost(2)
-    assert found["size"] == "6 x 2"
-    assert found["steps"] == {"rates": bench.default_steps(), "if, N = 1": 500}
-    assert found["cpu_ms"] == pytest.approx({"rates": 2.0, "if, N = 1": 2.0})  # 8 ms for 4 points
-
-
 def test_a_sweep_is_timed_from_its_command_to_its_file(monkeypatch):
     """The command runs in this process, without compiling; a clock ticks where one is read."""
     swept = {"mu": "1,10", "n_points": "50", "n_streams": "1", "label_after": "10"}
@@ -130,10 +117,3 @@ def test_a_sweep_is_timed_from_its_command_to_its_file(monkeypatch):
     line = bench.table(RESULTS | {"sweep": found | {"seconds": 7.2, "cpu_seconds": 13}})
     for words in ("4 runs of two moons", "1 processes", ": 7 s, target 180 s", "CPU time 13 s"):
         assert words in line
-
-
-def test_a_thousand_runs_are_what_is_timed():
-    from simulations.combinations import parse_over
-
-    over = parse_over([f"{name}={values}" for name, values in bench.SWEPT.items()])
-    assert np.prod([len(values) for values in over.values()]) * bench.SWEPT_REPEATS == 1000

@@ -7,7 +7,6 @@ from functools import cache
 
 import numpy as np
 import pytest
-import xarray as xr
 from scipy.optimize import minimize
 
 from circuits import ReferenceCircuit
@@ -26,7 +25,7 @@ from simulations.experiments import chessboard_offline, get_experiment, roll
 from simulations.experiments.roll import PARAMETERS
 from tests.refusing import refused
 from tests.simulations.printed import assert_printed
-from tests.simulations.small import TINY, assert_range, claim_named, planted, simulate
+from tests.simulations.small import TINY, assert_range, planted, simulate
 
 SUPERVISION, OFFLINE = "chessboard-supervision", "chessboard-offline"
 BOARDS = (0.5, 1 / 3, 0.25)
@@ -258,25 +257,6 @@ def test_verdicts_on_supervision_follow_the_lead(leads, expected):
     assert verdicts(SUPERVISION, supervised(leads)) == expected
 
 
-def test_claims_on_supervision_say_where_the_lead_comes_from():
-    printed, coarse, *_ = get_experiment(SUPERVISION).claims(supervised((0.05, 0.04, 0.03)))
-    # Fifteen seeds have each value of the noise thrice: mean 0, standard error
-    # 0.01 sqrt(2 * 15/14 / 15).
-    assert "0.050 ± 0.004" in printed.short
-    assert "0.300 ± 0.000 vs 0.350 ± 0.015" in printed.figure
-    assert "0.040 ± 0.004" in printed.control
-    assert "0.030 ± 0.004" in coarse.short
-    for number in ("0.030 ± 0.015", "0.040 ± 0.015"):
-        assert number in coarse.figure
-    # The mean guesses on a fifth of the points, 0.1; the circuit errs on 0.04 there.
-    for number in ("0.060 ± 0.000 (s.e.) is on the 20%", "-0.030 ± 0.004"):
-        assert number in coarse.control
-    # A lead counts from two standard errors on, which are 0.008.
-    for lead, lower, higher in ((0.007, 0, 0), (0.009, 6, 0), (-0.05, 0, 6)):
-        found = get_experiment(SUPERVISION).claims(supervised((lead, 0.04, 0.03)))[0]
-        assert f"in {lower} of 6 cells, higher in {higher}" in found.figure
-
-
 @pytest.mark.parametrize("changes", [{"repeats": 14}, {"n_points": 1999}])
 def test_supervision_is_decided_at_its_size_alone(changes):
     merged = supervised((0.05, 0.05, 0.05), **changes)
@@ -470,17 +450,3 @@ def test_claims_on_online_and_offline_show_their_figures(streamed, long_run):
     ):
         for number in numbers:
             assert number in text
-
-
-def test_slopes_go_from_large_squares_to_small_ones():
-    def made(values, boards):
-        return xr.DataArray([values], dims=("repeat", "board"), coords={"board": boards})
-
-    assert chessboard_offline.slopes(made([1.0, 2.0, 4.0], ["0.5", "0.333", "0.25"])) == [1.5]
-    assert chessboard_offline.slopes(made([4.0, 1.0, 2.0], ["0.25", "0.5", "0.333"])) == [1.5]
-    assert chessboard_offline.slopes(made([1.0, 3.0], ["0.5", "0.25"])) == [2.0]
-    assert np.isnan(chessboard_offline.slopes(made([1.0], ["0.5"]))).all()
-    # One board leaves the trend open.
-    one = registered(OFFLINE, repeats=2).isel(board=[0])
-    assert claim_named(OFFLINE, one, "the coarser").holds is None
-    assert "0.333" not in claim_named(OFFLINE, one, "smoothness").control

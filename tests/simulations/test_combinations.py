@@ -8,7 +8,6 @@ from functools import partial
 import numpy as np
 import pytest
 
-from simulations import combinations
 from simulations.combinations import combine, parse_over
 from simulations.experiments import get_experiment
 from tests.refusing import refused
@@ -139,9 +138,3 @@ def test_values_as_coordinates():
     for name, given, expected, attributes in COORDINATES:
         values, known = combined({name: given}).coordinate(name)
         assert (values.tolist(), known) == (expected, attributes)
-
-
-def test_the_largest_sweep_that_is_allowed():
-    many = {"mu": 100, "noise": 100}
-    combinations.require_few(many, 10)
-    refused(lambda: combinations.require_few(many, 11), "100 of mu x 100 of noise x 11 repeats")

@@ -31,16 +31,6 @@ SMALLER = get_experiment(NAME).parameters.replace(n_tiles=80, n_readouts=10)
 """The circuit of a small repeat, for one number of labels."""
 
 
-@pytest.fixture(scope="module")
-def run():
-    return simulate(NAME)
-
-
-@pytest.fixture(scope="module")
-def registered(run):
-    return planted(NAME, lambda seed, one: {}, run=run)
-
-
 def stream(seed=0, n_points=400):
     """The images of a small repeat in their order, their classes, and its generator after that."""
     images, classes = load_digits(return_X_y=True)

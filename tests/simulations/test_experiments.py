@@ -317,19 +317,6 @@ def test_changes_go_to_the_settings_or_to_the_circuit_and_outdo_a_quick_run():
     refused(lambda: made.config("gpu", {}), "'gpu'", InputError)
 
 
-def test_an_experiment_that_says_nothing_of_repeats_has_ten():
-    made = MadeUp("made")
-    assert (made.repeats, made.quick_repeats, made.selection_repeats) == (10, 2, 0)
-    assert made.seeds(3) == [0, 1, 2]
-    assert made.seeds(2, 7) == [7, 8]
-    for first in (-1, SELECTION_SEED - 1):
-        refused(lambda first=first: made.seeds(2, first), f"2 repeats from seed {first} ")
-    assert made.seeds(2, SELECTION_SEED - 2) == [SELECTION_SEED - 2, SELECTION_SEED - 1]
-    # Those for choosing are others.
-    experiment = get_experiment("chessboard-offline")
-    assert experiment.seeds(2, 5) == [5, 6, SELECTION_SEED + 5, SELECTION_SEED + 6]
-
-
 def test_a_configuration_is_plain_and_its_fingerprint_that_of_its_content():
     config = MadeUp("made").config("exact", {})
     plain = config.as_dict()

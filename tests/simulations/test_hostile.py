@@ -18,7 +18,7 @@ import xarray as xr
 
 from circuits import results
 from circuits.base import Circuit
-from circuits.errors import CircuitError, ParameterError
+from circuits.errors import ParameterError
 from simulations import sweep
 from simulations.experiments import EXPERIMENTS, get_experiment
 from tests.simulations.test_cli import ROOT, refused, run
@@ -200,12 +200,6 @@ def test_places_that_cannot_be_written_to_are_refused_before_computing(command, 
     assert contents(tmp_path) == before
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="permissions do not bind root")
-def test_a_folder_without_permission_is_refused(tmp_path):
-    tmp_path.chmod(0o500)
-    assert "permission" in refused("describe", "--out", tmp_path).lower()
-
-
 # --- settings ----------------------------------------------------------------------------------
 
 ABSURD = [
@@ -240,101 +234,24 @@ def test_settings_are_in_range_or_refused_in_a_sentence(name):
         assert len(complaints) > len(ABSURD) / 2, field
 
 
-SHORT = {
-    "two-moons": {"noise": 0.05, "label_after": 0},
-    "chessboard-supervision": {
-        "label_counts": [5], "mu_grid": [3], "rate_grid": [1], "gamma_grid": [50], "boards": [0.5],
-    },
-    "chessboard-offline": {
-        "every": 500, "early_every": 500, "mu_grid": [3], "svm_grid": [[0.01, 1]], "boards": [0.5],
-    },
-    "square-balance": {"label_after": 10},
-    "label-diffusion": {"moments": [0], "mu_grid": [10], "noise": 0.05},
-    "linear-tiles": {"boards": [0.5], "penalty_grid": [1]},
-    "label-change": {"lag": 20, "mu_grid": [1]},
-    "manifold-drift": {
-        "label_after": 20, "windows": [1], "map_speeds": [100], "map_rates": [0.01],
-        "noise": 0.05, "more_noise": 0.1,
-    },
-    "label-swap": {"label_after": 10, "other_shares": [0.5], "mu_grid": [1], "gated_grid": [1]},
-    "digits": {"n_points": 200, "first": 20, "label_counts": [1], "shares": [0.1]},
-    "representational-drift": {"label_after": 20, "other_sizes": [1e-3]},
-    "lesions": {
-        "later": 10, "label_after": 5, "shares": [0.5], "delays": [1], "taus": [25.0],
-        "sizes": [0.1],
-    },
-}  # fmt: skip
-"""What the least experiments need besides, so that they take no longer than they must."""
+EXTREME = [
+    ("two-moons", {"noise": 0.05, "label_after": 0, "mu": 1e300}),
+    ("chessboard-offline", {"every": 500, "early_every": 500, "boards": [0.5], "labelled": 1e-300}),
+    ("lesions", {"later": 10, "label_after": 5, "shares": [0.5], "delays": [100, 0]}),
+]
+"""Values at the ends of what a setting may be, where an experiment has to look out."""
 
 
-EXTREME = {
-    "tiling-arcs": [
-        {"noise": 1e300}, {"tile_radius": 1e-3}, {"tile_radius": 100}, {"n_tiles": 101},
-        {"initial_weight": 1e300},
-    ],
-    "two-moons": [{"noise": 1e6}, {"label_after": 8}, {"label_after": 10}, {"mu": 1e300}],
-    "chessboard-supervision": [
-        {"label_counts": [1]}, {"label_counts": [300]}, {"boards": [0.3, 0.7]},
-        {"boards": [0.001]}, {"rate_grid": [1e-300, 1e300]}, {"gamma_grid": [1e-300, 1e300]},
-    ],
-    "chessboard-offline": [{"labelled": 1e-300}, {"svm_grid": [[1e-6, 1e6]], "labelled": 1}],
-    "square-balance": [
-        {"label_after": 0}, {"label_after": 101}, {"inset": 0.499999},
-        {"svm_lambda": 1e-6, "svm_mu": 1e6}, {"cut_grid": [0, 1e6]},
-    ],
-    "label-diffusion": [{"noise": 1e6}, {"mu_grid": [0, 1e300]}, {"mu": 0}],
-    "tiling-objective": [{"n_points": 21, "n_shown": 1000}, {"tile_radius": 100}, {"n_tiles": 1}],
-    "linear-tiles": [{"boards": [1e300]}, {"penalty_grid": [1e-6, 1e6]}, {"n_tiles": 1}],
-    "label-change": [
-        {"labelled": 1e-300}, {"labelled": 1}, {"lag": 101}, {"window": 200}, {"board": 1e300},
-    ],
-    "manifold-drift": [
-        {"noise": 0, "more_noise": 1}, {"map_rates": [1, 1e-300]}, {"windows": [10_000]},
-    ],
-    "label-swap": [{"few": 1e-300}, {"more": 1}, {"label_after": 21}, {"noise": 1}],
-    "digits": [
-        {"n_points": 8}, {"first": 200}, {"label_counts": [10**6]}, {"shares": [1e-300]},
-        {"passes": 2}, {"logistic_rate": 1e300}, {"tile_radius": 3.0, "n_tiles": 1},
-        {"images": "letters"},
-    ],
-    "representational-drift": [
-        {"size": 1e-300, "other_sizes": [1e-299]}, {"label_after": 31}, {"n_tiles": 1},
-    ],
-    "lesions": [
-        {"shares": [1e-300, 1 - 1e-16]}, {"delays": [100, 0]}, {"taus": [1e4]},
-        {"sizes": [0, 1e300]}, {"label_after": 10}, {"n_tiles": 1}, {"gain": 5}, {"tiles": "first"},
-    ],
-}  # fmt: skip
-"""Values at the ends of what each setting may be, and beyond."""
-
-
-LONG = ("manifold-drift", "representational-drift")
-"""Experiments that take long even so."""
-
-
-@pytest.mark.parametrize(
-    ("name", "changes"),
-    [
-        pytest.param(name, each, marks=[pytest.mark.slow] * (name in LONG))
-        for name, cases in EXTREME.items()
-        for each in cases
-    ],
-)
-def test_extreme_settings_that_are_taken_give_a_result_or_a_sentence(name, changes):
+@pytest.mark.parametrize(("name", "changes"), EXTREME)
+def test_extreme_settings_that_are_taken_give_a_result(name, changes):
     experiment = get_experiment(name)
     small = {"n_tiles": 8, "n_interneurons": 2, "tile_radius": 0.5, "steps_per_presentation": 20}
     with warnings.catch_warnings():
         # Means over nothing and slopes of constants are NaN; claims then say so.
         warnings.simplefilter("ignore")
-        try:
-            config = experiment.config("exact", small | LEAST[name] | SHORT.get(name, {}) | changes)
-            merged = sweep.merge([sweep.run_job(sweep.Job(config.as_dict(), 0))])
-        except CircuitError as error:
-            complaint = str(error)
-        else:
-            complaint = ""
-            assert all(claim.line() for claim in experiment.claims(merged))
-    assert "\n" not in complaint
+        config = experiment.config("exact", small | LEAST[name] | changes)
+        merged = sweep.merge([sweep.run_job(sweep.Job(config.as_dict(), 0))])
+    assert all(claim.line() for claim in experiment.claims(merged))
 
 
 # --- interrupts --------------------------------------------------------------------------------

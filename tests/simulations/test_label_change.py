@@ -21,16 +21,6 @@ from tests.simulations.small import assert_range, claim_named, planted, simulate
 NAME = "label-change"
 
 
-@pytest.fixture(scope="module")
-def run():
-    return simulate(NAME)
-
-
-@pytest.fixture(scope="module")
-def registered():
-    return planted(NAME, lambda seed, run: {})
-
-
 def test_windows_by_hand():
     """Two windows of two points, one stream, one gain; the last point is one too many."""
     y = np.array([0.5, -0.5, 0.0, 1.0, 1.0]).reshape(5, 1, 1)

@@ -19,16 +19,6 @@ from tests.simulations.small import assert_range, claim_named, planted, simulate
 NAME = "label-swap"
 
 
-@pytest.fixture(scope="module")
-def run():
-    return simulate(NAME)
-
-
-@pytest.fixture(scope="module")
-def registered():
-    return planted(NAME, lambda seed, run: {})
-
-
 READOUTS = {
     "printed": {"readout_rate": "running_mean"},
     "constant": {"readout_rate": 0.005},

@@ -14,20 +14,10 @@ from simulations.experiments import damaging, get_experiment
 from simulations.experiments import lesions as module
 from tests.refusing import refused
 from tests.simulations.printed import assert_printed
-from tests.simulations.small import assert_range, claim_named, planted, simulate
+from tests.simulations.small import assert_range, claim_named, planted
 
 NAME = "lesions"
 P = CircuitParameters(n_tiles=100, initial_weight=0.05)
-
-
-@pytest.fixture(scope="module")
-def run():
-    return simulate(NAME)
-
-
-@pytest.fixture(scope="module")
-def registered(run):
-    return planted(NAME, lambda seed, run: {}, run=run)
 
 
 @pytest.fixture(scope="module")

@@ -20,16 +20,6 @@ NAME = "linear-tiles"
 SIDES = (0.5, 1 / 3, 0.25)
 
 
-@pytest.fixture(scope="module")
-def run():
-    return simulate(NAME)
-
-
-@pytest.fixture(scope="module")
-def registered():
-    return planted(NAME, lambda seed, run: {})
-
-
 def test_overlaps_by_hand():
     """Tiles 0 and 1 answer one point together, 1 and 2 only by less than a thousandth, 3 none."""
     h = np.array([[0.6, 0.8, 0, 0], [1, 0, 0, 0], [0, 1, 5e-4, 0], [0, 0, 1, 0]])

@@ -47,11 +47,6 @@ def run():
     return simulate(NAME, seed=5, **FEW)
 
 
-@pytest.fixture(scope="module")
-def registered(run):
-    return planted(NAME, lambda seed, one: {}, run=run)
-
-
 def circuit(rule, recycle=True, **changes):
     """A circuit as they are at the size `FEW`."""
     p = get_experiment(NAME).parameters.replace(n_tiles=12, recycle=recycle)

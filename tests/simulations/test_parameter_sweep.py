@@ -43,7 +43,7 @@ class Toy(Experiment[ToySettings]):
     settings_class = ToySettings
     parameters = CircuitParameters()
     main = "value"
-    asked: list[tuple[float, int]] = []  # noqa: RUF012 - shared on purpose
+    asked: list[tuple[float, int]] = []
 
     def simulate(self, config, seed, report):
         mu = config.parameters.mu

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from circuits.errors import InputError
 from simulations import peers, sweep
-from simulations.experiments import digits, get_experiment, manifold_drift
+from simulations.experiments import get_experiment, manifold_drift
 from tests.simulations.small import TINY
 
 SECTION = peers.Section("labels", lambda seed: {"1": {"a": seed, "b": 1.0}}, (), "Made up.")
@@ -178,27 +177,3 @@ def test_moving_moons_are_those_of_the_experiment(monkeypatch):
         # A fifth of 400 points, and the others of the last 100: five standard deviations.
         assert 40 < len(echo.learned) < 120
         assert 60 < len(echo.asked) < 100
-
-
-def test_passes_over_mnist_are_those_of_the_experiment(monkeypatch):
-    """On few of the other images, so that nothing has to be installed."""
-    small = SMALL_DIGITS | {"label_counts": (10,)}
-    three = get_experiment("digits").config("exact", small | {"passes": 3})
-    one = use_config(monkeypatch, "digits", small | {"passes": 1})
-    monkeypatch.setitem(digits.TUNED, "mnist", digits.TUNED["digits"])
-    found = peers.mnist(3)
-    for row, config in (("one pass", one), ("three passes", three)):
-        run = run_of(config)["few_accuracy"].isel(n_labels=0)
-        # The lift is around these images and not around all.
-        assert found[row]["circuit"] == pytest.approx(float(run.sel(learner="gated")), abs=0.05)
-        assert found[row]["nearest label"] == float(run.sel(learner="nearest"))
-        assert found[row]["LabelSpreading, chosen"] == float(run.sel(learner="spreading_tuned"))
-    assert found["one pass"]["circuit"] != found["three passes"]["circuit"]
-
-
-def test_what_the_documentation_prints_is_of_all_sections_and_seeds():
-    measured = json.loads(Path("docs/measured/peers.json").read_text(encoding="utf-8"))
-    assert set(measured) >= set(peers.SECTIONS)
-    for rows in measured.values():
-        for own in rows.values():
-            assert {len(values) for values in own.values()} == {len(peers.SEEDS)}

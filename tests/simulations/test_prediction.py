@@ -155,7 +155,7 @@ BAD = {
     "folder --data new.csv": "folder",
     "run.nc --data new.csv": "run.nc holds the result of a run",
     "cut.nc --data new.csv": "cut.nc",
-    "future.nc --data new.csv": "future.nc is of format 3",
+    "future.nc --data new.csv": "future.nc is of format 99",
     "names.nc --data new.csv": "names.nc does not say what its labels are called",
     "c.nc --data nowhere.csv": "nowhere.csv",
     "c.nc --data c.nc": "'points'",
@@ -178,7 +178,7 @@ def test_bad_input_is_one_sentence_and_changes_nothing(here):
     circuit = trained("c.nc")
     results.save(circuit.run(POINTS), here / "run.nc")
     (here / "cut.nc").write_bytes((here / "c.nc").read_bytes()[:-300])
-    results.save(results.load(here / "c.nc").assign_attrs(format_version=3), here / "future.nc")
+    results.save(results.load(here / "c.nc").assign_attrs(format_version=99), here / "future.nc")
     trained("names.nc", label_mapping="[1, 2]")
     write(here / "new.csv", ["x", "y"], *NEW.T)
     write(here / "three.csv", ["x", "y", "z"], *NEW.T, NEW[:, 0])

@@ -31,23 +31,6 @@ def files(out) -> list[str]:
     return sorted(path.name for path in (out / NAME).iterdir())
 
 
-@pytest.mark.slow  # test_sweeping.py and test_cli.py have quick ones
-def test_a_file_run_again_from_itself_gives_the_same_numbers(tmp_path):
-    found = {}
-    for engine in ("exact", "cpp_standalone"):
-        path = sweep.job_path(tmp_path / engine, NAME, 4)
-        sweep.run_experiment(config(engine), [4], tmp_path / engine)
-        again, difference = sweep.rerun(path, tmp_path / engine / "again")
-        assert difference == 0
-        old, new = results.load(path), results.load(again)
-        for name in old.data_vars:
-            assert (old[name].to_numpy() == new[name].to_numpy()).all(), name
-        found[engine] = old
-    # Every presentation settles to 1e-8, and what it leaves in the weights adds up to 1e-6.
-    scores = [found[engine]["score"].to_numpy() for engine in found]
-    np.testing.assert_allclose(*scores, rtol=0, atol=1e-6)
-
-
 def test_results_are_whole_or_not_there(tmp_path, monkeypatch):
     path = tmp_path / "result.nc"
     results.save(xr.Dataset({"a": ("x", np.arange(3))}), path)

@@ -49,7 +49,7 @@ class Toy(Experiment[ToySettings]):
 
     settings_class = ToySettings
     parameters = CircuitParameters()
-    asked: list[int] = []  # noqa: RUF012 - shared on purpose
+    asked: list[int] = []
 
     def simulate(self, config, seed, report):
         self.asked.append(seed)

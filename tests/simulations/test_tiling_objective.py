@@ -53,11 +53,6 @@ def value(x, alpha, H):
     return float(((x @ x.T - alpha) * (H @ H.T)).sum())
 
 
-@pytest.fixture(scope="module")
-def run():
-    return simulate(NAME)
-
-
 def test_everything_that_is_stored_is_what_a_loop_finds(run):
     """The whole repeat again, manifold by manifold, with the same random numbers."""
     tiny = TINY[NAME]
@@ -180,12 +175,6 @@ MEASURED = {
     "dissimilar inputs are orthogonal": ("orthogonal", 0.75),
     "right below": ("orthogonal_near", 0.75),
 }
-
-
-@pytest.fixture(scope="module")
-def registered():
-    """Repeats that say they are of the registered size; each test plants its own numbers."""
-    return planted(NAME, lambda seed, run: {})
 
 
 def noisy(merged, name, scale):

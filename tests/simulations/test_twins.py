@@ -11,7 +11,6 @@ import pytest
 
 from circuits import (
     CircuitParameters,
-    ReferenceCircuit,
     SphereLift,
     SpikingCircuit,
     SpikingParameters,
@@ -116,16 +115,6 @@ def test_a_spiking_circuit_from_a_file_to_its_answers(here):
     assert [float(row) for row in rows] == y.tolist()
     assert ("or too weakly to be heard" in answered.stdout) == bool((y == 0).any())
     assert "with rates" not in answered.stderr
-
-
-def test_a_solver_that_has_no_spikes_says_so(here):
-    twin().save("c.nc")
-    np.save("new.npy", POINTS[:5])
-    said = done("predict", "c.nc", "--data", "new.npy", "--engine", "exact").stderr
-    assert "c.nc holds a spiking circuit: engine exact answers with rates\n" in said
-    expected = ReferenceCircuit.load("c.nc", settling="exact").predict(POINTS[:5])[:, 0]
-    _, *rows = (here / "new-answers.csv").read_text().splitlines()
-    assert [float(row) for row in rows] == expected.tolist()
 
 
 def test_the_demo_with_spikes(here, monkeypatch):

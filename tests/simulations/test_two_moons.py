@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from circuits import CircuitParameters, ManifoldCircuit, ReferenceCircuit, SphereLift
-from circuits.measures import accuracy
+from circuits import CircuitParameters, ReferenceCircuit, SphereLift
 from simulations.baselines import label_propagation, label_spreading
 from simulations.datasets import two_moons
 from simulations.experiments import get_experiment
@@ -75,21 +74,6 @@ def test_the_gated_readout_bears_noise_in_one_pass_and_better_in_two():
     assert (late < FAILED).mean() <= 0.03  # 0.015
     late = over_seeds(SEEDS[:20], **NOISY, mu=1.02, learning_rate=0.002, passes=2)[:, 0]
     assert late.mean() >= 0.993  # 0.9964
-
-
-@pytest.mark.slow
-def test_accuracy_on_the_standalone_circuit():
-    stream = make_stream(Settings(), 0)
-    circuit = ManifoldCircuit(stream.parameters, stream.lift, "cpp_standalone")
-    run = circuit.run(stream.points, stream.labels)
-    y = run["y"].values[:, 0]
-    assert accuracy(y[1000:], stream.classes[1000:]) >= 0.99
-    # Every presentation settles, so that the circuit answers what the closed form does.
-    exact = solved(stream, stream.parameters).y[:, 0]
-    assert (np.sign(y) == np.sign(exact)).all()
-    assert run.attrs["unsettled_share"] == 0
-    first = np.flatnonzero(stream.labels)[0]
-    assert (y[:first] == 0).all()
 
 
 # Streams and measures by hand
