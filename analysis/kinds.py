@@ -32,8 +32,8 @@ from analysis.holdings import (
     lacking,
     remedy,
 )
+from analysis.selection import first_repeat
 from circuits.errors import CircuitError, InputError
-from circuits.selection import first_repeat
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

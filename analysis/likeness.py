@@ -13,11 +13,11 @@ from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
 from analysis.firing.spikes import rate_errors
+from analysis.measures import tile_centers
 from analysis.style import LABEL, figure_style, palette, whole_numbers
 from analysis.theory import values_of
 from circuits.errors import InputError
 from circuits.lift import FloatArray
-from circuits.measures import tile_centers
 from circuits.spiking.parameters import SpikingParameters
 
 MOST_DOTS = 20_000

@@ -6,8 +6,8 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
+from analysis.measures import tile_centers, tile_order
 from circuits.errors import InputError
-from circuits.measures import tile_centers, tile_order
 
 Flags = NDArray[np.bool_]
 
@@ -58,7 +58,7 @@ def in_use_at_snapshots(run: xr.Dataset) -> Flags:
 def tiles_in_order(
     run: xr.Dataset, position: ArrayLike | None = None, axis: int = 0
 ) -> NDArray[np.intp]:
-    """The tiles in use, in the order of `circuits.measures.tile_order`."""
+    """The tiles in use, in the order of `analysis.measures.tile_order`."""
     used = tiles_in_use(run)
     if not used.size:
         raise InputError("no tile of this result is in use")

@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 from matplotlib.legend import Legend
 from matplotlib.ticker import MaxNLocator
 
-from circuits import files
+from circuits.storage import files
 
 STYLE = Path(__file__).with_name("manifold.mplstyle")
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from circuits.circuit import ManifoldCircuit
-    from circuits.estimator import ManifoldClassifier
+    from circuits.learners.classifier import ManifoldClassifier
     from circuits.lift import SphereLift
     from circuits.model import CircuitModel
     from circuits.parameters import CircuitParameters
@@ -44,7 +44,7 @@ _HOME = {
     "Freeze": "perturbations",
     "Lesion": "perturbations",
     "ManifoldCircuit": "circuit",
-    "ManifoldClassifier": "estimator",
+    "ManifoldClassifier": "learners.classifier",
     "Noise": "perturbations",
     "Part": "parts",
     "ReferenceCircuit": "reference",

@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from circuits import rules
 from circuits.dataset import Stream, make_dataset, warn_if_unsettled, warn_of_run
+from circuits.engines.progress import Progress, reporting
 from circuits.errors import CircuitError, DivergenceError, InputError, ParameterError, shown
 from circuits.lift import FloatArray, SphereLift, as_labels, as_points, distinct_rows
 from circuits.model import CircuitModel
@@ -25,7 +26,6 @@ from circuits.parameters import CircuitParameters, format_seconds
 from circuits.parts import Part, Parts, checked_parts
 from circuits.perturbations import Perturbation, checked_perturbations
 from circuits.perturbing import Perturbed, delayed
-from circuits.progress import Progress, reporting
 from circuits.state import GONE, CircuitState, Task, checked_state, empty_state
 
 if TYPE_CHECKING:
@@ -192,7 +192,7 @@ class Circuit(ABC):
         ``load`` of its class, or of the other one, makes it again. Only an earlier circuit is
         written over. ``attributes`` are texts to be kept with it, such as a comment.
         """
-        from circuits import keeping
+        from circuits.storage import saved_circuit as keeping
 
         return keeping.save(self, path, attributes)
 

@@ -135,7 +135,7 @@ class ManifoldCircuit(Circuit):
         ``model`` and ``parts`` are used instead of those in the file, which have no NumPy functions
         of their own.
         """
-        from circuits.keeping import Kept
+        from circuits.storage.saved_circuit import Kept
 
         kept = Kept(path)
         if kept.is_spiking and kept.values_set:

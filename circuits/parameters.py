@@ -29,10 +29,10 @@ from pydantic import (
     model_validator,
 )
 
-from circuits import files
-from circuits.brian import import_brian2
 from circuits.checks import is_number, read_bytes
+from circuits.engines.brian import import_brian2
 from circuits.errors import ParameterError, shown, shown_path
+from circuits.storage import files
 
 if TYPE_CHECKING:
     from brian2 import Quantity
@@ -337,7 +337,7 @@ class CircuitParameters(Parameters):
         which labels spread, or 1 under the gated rule, which then also gets ``readout_rate=0.9``.
         Looks at no more than 1000 of the points.
         """
-        from circuits.choosing import parameters_for
+        from circuits.tuning import parameters_for
 
         return parameters_for(points, changes)
 

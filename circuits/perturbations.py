@@ -194,8 +194,8 @@ class Noise(Timed):
     which they are cut at zero; y: ``size`` n, once per presentation, after which it is cut at -1
     and 1 unless the model has a readout of its own; W, b and w: ``size`` n after every presentation
     that the circuit learns from, of tiles in use, frozen or not. The numbers n follow from seed,
-    variable, presentation, step and cell (`circuits.gaussian`): twice the same variable and seed
-    are twice the same numbers.
+    variable, presentation, step and cell (`circuits.parts.gaussian`): the same variable and seed
+    give the same numbers.
     """
 
     on: NoisyVariable

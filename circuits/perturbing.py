@@ -17,10 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from circuits.errors import ParameterError, shown
-from circuits.gaussian import NAME, brian2_function, noise_of
 from circuits.lift import FloatArray
 from circuits.model import SYNAPSES, CircuitModel
 from circuits.parameters import format_seconds
+from circuits.parts.gaussian import NAME, brian2_function, noise_of
 from circuits.perturbations import (
     KINDS,
     NOISY,

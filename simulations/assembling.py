@@ -11,9 +11,9 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from circuits import results
 from circuits.dataset import versions
 from circuits.errors import InputError
+from circuits.storage import results
 from simulations.combinations import Combinations
 from simulations.experiments import EXPERIMENTS
 from simulations.experiments.experiment import Experiment

@@ -22,15 +22,16 @@ from typing import Any
 import numpy as np
 from tqdm import tqdm
 
-from circuits import CircuitParameters, ManifoldCircuit, SpikingParameters, files
+from circuits import CircuitParameters, ManifoldCircuit, SpikingParameters
 from circuits.base import CHUNK, Circuit
 from circuits.dataset import versions
 from circuits.engines import ENGINES, cache, compiler
 from circuits.engines.scratch import scratch_folder
+from circuits.engines.solvers import SOLVERS, make_circuit
 from circuits.errors import EngineError
-from circuits.making import SOLVERS, make_circuit
-from circuits.results import load
 from circuits.state import Task
+from circuits.storage import files
+from circuits.storage.results import load
 from simulations import annarchy
 from simulations.datasets import MOONS_LIFT, two_moons
 

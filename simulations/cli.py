@@ -144,7 +144,7 @@ def list_names() -> None:
     for name, entry in EXPERIMENTS.items():
         print(f"{name:<24} {entry.figure}: {entry.title}")
     from circuits.engines import ENGINES
-    from circuits.making import SOLVERS
+    from circuits.engines.solvers import SOLVERS
 
     print(f"engines: {', '.join(ENGINES)}; in NumPy alone, for experiments: {', '.join(SOLVERS)}")
 
@@ -411,7 +411,7 @@ def plot(
     Example: manifold-circuit plot results/sweep-two-moons.nc --variable spread_presentations
     """
     from analysis import kinds
-    from circuits import files, results
+    from circuits.storage import files, results
 
     dataset, ending = results.load(result), ""
     if variable is not None or at:
@@ -453,7 +453,7 @@ def report(
 
     Example: manifold-circuit report results/reproduce
     """
-    from circuits.brian import import_brian2
+    from circuits.engines.brian import import_brian2
 
     import_brian2()
     from analysis.page import write_report
@@ -501,12 +501,13 @@ def describe(
 
     Example: manifold-circuit describe --spiking --neuron escape --cells 4
     """
-    from circuits.brian import import_brian2
+    from circuits.engines.brian import import_brian2
 
     firing = _spiking(context, spiking, neuron, cells, spiking_changes)
     import_brian2()
     from analysis.describe import tables, to_latex, to_markdown
-    from circuits import CircuitParameters, ManifoldCircuit, SpikingCircuit, files
+    from circuits import CircuitParameters, ManifoldCircuit, SpikingCircuit
+    from circuits.storage import files
     from simulations.datasets import MOONS_LIFT
     from simulations.sweep import parse_changes
 
@@ -557,7 +558,7 @@ def bench(
     """
     from analysis.benchmarks import figure
     from analysis.style import save_figure
-    from circuits import files
+    from circuits.storage import files
     from simulations import bench as benchmark
 
     files.require_folder(out)

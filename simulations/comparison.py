@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import xarray as xr
 
-from circuits import CircuitParameters, ManifoldCircuit, ReferenceCircuit, files, results
+from circuits import CircuitParameters, ManifoldCircuit, ReferenceCircuit
 from circuits.base import RECORDABLE, Circuit
 from circuits.errors import InputError
 from circuits.lift import FloatArray
+from circuits.storage import files, results
 from simulations.experiments.two_moons import Stream
 from simulations.own_data import OwnStream
 

@@ -8,16 +8,15 @@ from pathlib import Path
 
 import xarray as xr
 
+from analysis.measures import accuracy
 from circuits import (
     ManifoldCircuit,
     ReferenceCircuit,
     SpikingCircuit,
     SpikingParameters,
-    files,
-    results,
 )
-from circuits.keeping import require_free
-from circuits.measures import accuracy
+from circuits.storage import files, results
+from circuits.storage.saved_circuit import require_free
 from simulations.experiments import two_moons
 from simulations.own_data import circuit_beside
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from circuits import files, results
+from circuits.storage import files, results
 from simulations.sweep import TROUBLES
 
 MOST_VALUES = 1000

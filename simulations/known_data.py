@@ -20,8 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 from tqdm import tqdm
 
-from circuits import ManifoldClassifier, files
+from circuits import ManifoldClassifier
 from circuits.lift import FloatArray
+from circuits.storage import files
 from simulations.datasets import spiral_arcs, two_moons
 
 SEEDS = range(100)

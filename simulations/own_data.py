@@ -15,16 +15,16 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from circuits import files, results
+from analysis.measures import accuracy
+from circuits.engines.solvers import make_circuit
 from circuits.errors import shown_path
-from circuits.files import FileError
-from circuits.keeping import KIND
 from circuits.lift import FloatArray, SphereLift, as_labels
-from circuits.making import make_circuit
-from circuits.measures import accuracy
 from circuits.parameters import CircuitParameters
 from circuits.perturbations import Perturbation
 from circuits.spiking.parameters import SpikingParameters
+from circuits.storage import files, results
+from circuits.storage.files import FileError
+from circuits.storage.saved_circuit import KIND
 from simulations.experiments import EXPERIMENTS
 from simulations.own_files import load_points
 

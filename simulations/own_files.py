@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from circuits import results
 from circuits.checks import read_bytes, require_file
 from circuits.errors import InputError, listed, shown, shown_path
 from circuits.lift import FloatArray, as_points
+from circuits.storage import results
 from simulations.csv_table import MISSING, CsvTable, coordinates, number, read_table
 
 LABEL_NAMES = ("label", "labels")

@@ -19,10 +19,10 @@ import numpy as np
 import xarray as xr
 from tqdm import tqdm
 
-from circuits import results
 from circuits.checks import as_count
 from circuits.errors import CircuitError, DivergenceError, InputError, ParameterError, shown
 from circuits.perturbations import Perturbation
+from circuits.storage import results
 from simulations import sweep as repeats_of
 from simulations.assembling import assembled
 from simulations.combinations import Combinations, combine

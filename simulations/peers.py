@@ -21,10 +21,11 @@ import xarray as xr
 from threadpoolctl import threadpool_limits
 from tqdm import tqdm
 
-from circuits import SphereLift, files
+from circuits import SphereLift
+from circuits.engines.solvers import make_circuit
 from circuits.errors import CircuitError, InputError, LostLabelWarning
 from circuits.lift import FloatArray
-from circuits.making import make_circuit
+from circuits.storage import files
 from simulations import sweep
 from simulations.datasets import Classes
 from simulations.experiments import digits, get_experiment, manifold_drift

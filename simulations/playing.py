@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from circuits.brian import import_brian2
+from circuits.engines.brian import import_brian2
 from circuits.errors import InputError, shown
 from circuits.lift import SphereLift
 from simulations.changes import parse_changes

@@ -18,9 +18,9 @@ import numpy as np
 import xarray as xr
 from tqdm import tqdm
 
-from circuits import files, results
+from analysis.selection import SELECTION_SEED, in_words
 from circuits.errors import CircuitError, InputError
-from circuits.selection import SELECTION_SEED, in_words
+from circuits.storage import files, results
 from simulations.experiments import EXPERIMENTS, get_experiment
 from simulations.experiments.claim import Power
 

@@ -15,15 +15,16 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from circuits import ReferenceCircuit, SpikingCircuit, files, results
+from analysis.measures import accuracy
+from circuits import ReferenceCircuit, SpikingCircuit
 from circuits.base import Circuit
 from circuits.dataset import versions
+from circuits.engines.solvers import SOLVERS, check_engine
 from circuits.errors import InputError, listed, shown_path
-from circuits.files import FileError
-from circuits.keeping import ANSWERS, Kept, load_circuit
 from circuits.lift import FloatArray
-from circuits.making import SOLVERS, check_engine
-from circuits.measures import accuracy
+from circuits.storage import files, results
+from circuits.storage.files import FileError
+from circuits.storage.saved_circuit import ANSWERS, Kept, load_circuit
 from simulations.own_files import Content, Names, class_mapping, read_content
 
 ANSWER = re.compile(r"-?[0-9]\.[0-9]{16}e[+-][0-9]{2,3}")

@@ -12,8 +12,8 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from circuits import files
 from circuits.errors import CircuitError, InputError
+from circuits.storage import files
 from simulations import known_data, peers
 from simulations.bench import table
 from simulations.experiments.claim import Claim, load_claims, long_form, short_table, tally

@@ -11,8 +11,8 @@ import sys
 import time
 from pathlib import Path
 
-from circuits import files, results
 from circuits.errors import CircuitError
+from circuits.storage import files, results
 from simulations import sweep
 from simulations.experiments import EXPERIMENTS, get_experiment
 from simulations.experiments.claim import Claim, load_claims, save_claims, tally

@@ -22,11 +22,12 @@ import numpy as np
 import xarray as xr
 from threadpoolctl import threadpool_limits
 
-from circuits import CircuitParameters, files, results
+from circuits import CircuitParameters
 from circuits.dataset import versions
+from circuits.engines.solvers import check_engine
 from circuits.errors import CircuitError, InputError, LostLabelWarning, UnsettledWarning, shown
-from circuits.making import check_engine
 from circuits.perturbations import perturbation_from
+from circuits.storage import files, results
 from simulations.changes import parse_changes as parse_changes
 from simulations.experiments import EXPERIMENTS, get_experiment
 from simulations.experiments.claim import Claim, to_json

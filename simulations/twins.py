@@ -15,11 +15,10 @@ from circuits import (
     ReferenceCircuit,
     SpikingCircuit,
     SpikingParameters,
-    files,
-    results,
 )
 from circuits.dataset import versions
 from circuits.lift import FloatArray
+from circuits.storage import files, results
 from simulations.comparison import first_points, labels_seen
 from simulations.experiments.two_moons import Stream
 from simulations.own_data import OwnStream

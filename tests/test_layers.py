@@ -23,7 +23,7 @@ NEED_BRIAN2 = {
 }
 """Modules whose import brings Brian2 along, which takes a second: those that make its objects."""
 
-NEED_OTHERS = {"circuits.streaming.for_river", "circuits.streaming.for_capymoa"}
+NEED_OTHERS = {"circuits.learners.for_river", "circuits.learners.for_capymoa"}
 """Modules that are for a package which need not be installed."""
 
 

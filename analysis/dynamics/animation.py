@@ -16,8 +16,8 @@ from matplotlib.figure import Figure
 from analysis.dynamics.tiles import NEEDED, TileMap, add_legend, add_scale
 from analysis.holdings import require
 from analysis.style import figure_style
-from circuits import files
 from circuits.errors import InputError
+from circuits.storage import files
 
 
 @figure_style()

@@ -19,13 +19,13 @@ from numpy.typing import ArrayLike, NDArray
 from analysis.dynamics.common import check_readout
 from analysis.holdings import require
 from analysis.kinds import KINDS
+from analysis.measures import tile_centers_of
 from analysis.plane import LabelMarks, flatten, label_entries, name_axes
 from analysis.recruiting import are_recruited, in_use_at_snapshots, in_words, recruited_of
 from analysis.style import LABEL, READOUT_MAP, figure_style
 from analysis.theory import finite_of, lift_of, parameters_of
 from circuits.errors import InputError
 from circuits.lift import FloatArray
-from circuits.measures import tile_centers_of
 
 NEEDED = KINDS["tiles"].needs[0]
 

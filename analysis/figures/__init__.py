@@ -12,9 +12,9 @@ import xarray as xr
 from analysis.figures.captions import caption_of
 from analysis.holdings import damage, lacking
 from analysis.kinds import FIGURES, Kind, content_at_fault, drawn
-from circuits import files, results
 from circuits.errors import InputError
-from circuits.files import FileError
+from circuits.storage import files, results
+from circuits.storage.files import FileError
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

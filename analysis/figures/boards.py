@@ -16,8 +16,8 @@ from matplotlib.gridspec import SubplotSpec
 from matplotlib.ticker import LogLocator, MaxNLocator, PercentFormatter, ScalarFormatter
 from mpl_toolkits.mplot3d.axes3d import Axes3D  # type: ignore[import-untyped]
 
+from analysis.selection import chosen_errors, first_repeat, reported, with_repeats
 from analysis.style import LOWER, UPPER, figure_style
-from circuits.selection import chosen_errors, first_repeat, reported, with_repeats
 
 CLASSES = {-1: (UPPER, "class −1"), 1: (LOWER, "class +1")}
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from analysis import selection
 from analysis.kinds import FIGURES
-from circuits import selection
 
 
 def caption_of(name: str, results: Sequence[xr.Dataset]) -> str:

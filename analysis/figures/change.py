@@ -10,8 +10,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
+from analysis.selection import chosen_values, first_repeat, reported, with_repeats
 from analysis.style import figure_style, whole_numbers
-from circuits.selection import chosen_values, first_repeat, reported, with_repeats
 
 RULES = {
     "printed": ("#D55E00", "s", "rate 1/(t + 1)"),

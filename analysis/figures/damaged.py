@@ -12,10 +12,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
+from analysis.selection import first_repeat, reported, with_repeats
 from analysis.style import GREY, LABEL, figure_style, whole_numbers
 from circuits.dataset import SETTLED_CHANGE
 from circuits.lift import FloatArray
-from circuits.selection import first_repeat, reported, with_repeats
 
 CONDITIONS = {
     "spare, learns": ("#009E73", "o", "idle tiles, learns"),

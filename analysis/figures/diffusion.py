@@ -12,9 +12,9 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from analysis.measures import diffusion_slopes
+from analysis.selection import first_repeat, with_repeats
 from analysis.style import figure_style, whole_numbers
-from circuits.measures import diffusion_slopes
-from circuits.selection import first_repeat, with_repeats
 
 MARKERS = ("o", "s", "^", "D", "v", "P")
 

@@ -18,8 +18,8 @@ from matplotlib.ticker import PercentFormatter
 
 from analysis.dynamics.animation import targets_of, write_film
 from analysis.heatmap import draw_shares
+from analysis.selection import first_repeat, reported, with_repeats
 from analysis.style import GREY, LABEL, LOWER, READOUT_MAP, UPPER, figure_style, whole_numbers
-from circuits.selection import first_repeat, reported, with_repeats
 
 UNIT = 10_000
 """Speeds are in cycles per so many points."""

@@ -14,10 +14,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
+from analysis.selection import first_repeat, reported, with_repeats
 from analysis.style import GREY, figure_style, palette, whole_numbers
 from analysis.theory import diffusion_by_noise
 from circuits.lift import FloatArray
-from circuits.selection import first_repeat, reported, with_repeats
 
 MARKED = 5
 """Tiles that are followed by a line of their own."""

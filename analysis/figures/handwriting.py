@@ -14,9 +14,9 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import PercentFormatter
 
+from analysis.selection import first_repeat, reported, with_repeats
 from analysis.style import LABEL, LOWER, figure_style, whole_numbers
 from circuits.lift import FloatArray
-from circuits.selection import first_repeat, reported, with_repeats
 
 Line = Literal["-", "--", "-.", ":"]
 

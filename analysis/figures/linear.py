@@ -11,8 +11,8 @@ from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
+from analysis.selection import chosen_errors, chosen_values, first_repeat, with_repeats
 from analysis.style import LOWER, UPPER, figure_style
-from circuits.selection import chosen_errors, chosen_values, first_repeat, with_repeats
 
 FEATURES = {
     "raw": "points",

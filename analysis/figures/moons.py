@@ -10,10 +10,10 @@ from matplotlib.axes import Axes
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 
+from analysis.measures import tile_centers, tile_positions
 from analysis.plane import LabelMarks, label_entries
 from analysis.recruiting import tiles_in_order
 from analysis.style import LABEL, LOWER, UPPER, figure_style, legend_beside, whole_numbers
-from circuits.measures import tile_centers, tile_positions
 
 MARKERS = {-1: ("^", UPPER, "class −1"), 1: ("x", LOWER, "class +1")}
 

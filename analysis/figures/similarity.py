@@ -10,8 +10,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
 
+from analysis.selection import first_repeat, reported, with_repeats
 from analysis.style import figure_style
-from circuits.selection import first_repeat, reported, with_repeats
 
 CURVES = {
     "online": ("#0072B2", "-", "circuit, mean"),

@@ -12,8 +12,8 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from analysis.selection import first_repeat
 from analysis.style import LABEL, LOWER, UPPER, figure_style, whole_numbers
-from circuits.selection import first_repeat
 
 METHODS = {
     "laplacian": ("Laplacian (offline)", "#009E73", "///"),

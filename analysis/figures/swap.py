@@ -12,8 +12,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
 from analysis.heatmap import draw_shares
+from analysis.selection import chosen_values, first_repeat, reported, with_repeats
 from analysis.style import GREY, LABEL, figure_style
-from circuits.selection import chosen_values, first_repeat, reported, with_repeats
 
 RULES = {
     "printed": ("#D55E00", "s", "mu", "rate 1/(t + 1)"),

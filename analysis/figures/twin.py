@@ -11,9 +11,9 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
 from analysis.firing.deviations import plot_error_by_cells
+from analysis.selection import reported, with_repeats
 from analysis.style import GREY, LABEL, figure_style, palette
 from circuits.lift import FloatArray
-from circuits.selection import reported, with_repeats
 
 REGULAR = {"one cell": "one cell\n250 ms", "four cells": "four cells\n250 ms"}
 REGULAR |= {"twice as long": "one cell\n500 ms", "four times as long": "one cell\n1000 ms"}

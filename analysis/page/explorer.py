@@ -12,12 +12,12 @@ import xarray as xr
 from analysis.page.layout import scripted
 from analysis.page.reading import EXPLORED, Result
 from analysis.recruiting import in_use_at, tiles_in_order
+from analysis.selection import first_repeat
 from analysis.theory import last_size_of, lift_of, parameters_of, weights_before
-from circuits import results
 from circuits.errors import InputError
 from circuits.lift import SphereLift
 from circuits.parameters import CircuitParameters
-from circuits.selection import first_repeat
+from circuits.storage import results
 
 EXPLORER_BYTES = 6 * 2**20
 """What the explorer's arrays may take before base64; a longer stream is thinned out evenly."""

@@ -11,10 +11,11 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from circuits import files, rules
-from circuits.files import FileError
+from circuits import rules
 from circuits.lift import SphereLift
 from circuits.parameters import CircuitParameters
+from circuits.storage import files
+from circuits.storage.files import FileError
 
 TEMPLATES = Path(__file__).with_name("templates")
 START = b"<!doctype html>"

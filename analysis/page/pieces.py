@@ -10,11 +10,11 @@ from typing import Any
 from analysis.describe import Code, Table, tables
 from analysis.describe.values import plain
 from analysis.page.reading import EXPERIMENTS, MOST_CELLS, Claim, Result, in_short
+from analysis.selection import in_words
 from circuits.circuit import ManifoldCircuit
 from circuits.errors import CircuitError, InputError
 from circuits.lift import SphereLift
 from circuits.parameters import CircuitParameters
-from circuits.selection import in_words
 from circuits.spiking.circuit import SpikingCircuit
 from circuits.spiking.parameters import SpikingParameters
 

@@ -20,13 +20,13 @@ from PIL import Image
 
 from analysis.holdings import damage, lacking
 from analysis.kinds import FIGURES
-from circuits import results
+from analysis.selection import first_repeat, seeds_of
 from circuits.errors import CircuitError, shown_path
-from circuits.files import FileError
-from circuits.keeping import ANSWERS, KIND
 from circuits.lift import SphereLift
 from circuits.parameters import CircuitParameters
-from circuits.selection import first_repeat, seeds_of
+from circuits.storage import results
+from circuits.storage.files import FileError
+from circuits.storage.saved_circuit import ANSWERS, KIND
 
 EXPLORED = ("points", "labels", "h", "u", "y", "W_snapshots", "b_snapshots", "w_snapshots")
 """What a result must hold to be explored, besides the presentations of its snapshots."""

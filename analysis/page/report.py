@@ -20,7 +20,7 @@ from analysis.page.reading import (
     without_merged,
 )
 from analysis.page.spikes import has_spikes, spikes_data
-from circuits.files import FileError
+from circuits.storage.files import FileError
 
 SCRIPTS = ("figures.js", "circuit.js", "drawing.js", "explorer.js", "spikes.js")
 TESTS = {

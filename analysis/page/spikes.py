@@ -10,10 +10,10 @@ import xarray as xr
 from analysis.firing.common import UNITS, cells_per_unit
 from analysis.firing.spikes import Spikes, row_cells, rows_of
 from analysis.page.reading import Result
+from analysis.selection import first_repeat
 from analysis.theory import spiking_of
-from circuits import results
-from circuits.selection import first_repeat
 from circuits.spiking.trains import GROUPS
+from circuits.storage import results
 
 MOST_SPIKES = 250_000
 """Spikes that the page has room for, some 2 MB; of a longer stream presentations are left out,

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from circuits.brian import import_brian2
+from circuits.engines.brian import import_brian2
 from circuits.lift import FloatArray
 from circuits.state import CircuitState, Task, empty_state
 

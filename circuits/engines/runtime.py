@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from circuits.base import CHUNK
-from circuits.brian import import_brian2
+from circuits.engines.brian import import_brian2
 from circuits.engines.engine import Engine
 from circuits.errors import EngineError
 from circuits.lift import FloatArray

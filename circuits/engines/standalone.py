@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from circuits.base import CHUNK
-from circuits.brian import import_brian2
 from circuits.engines import cache
+from circuits.engines.brian import import_brian2
 from circuits.engines.compiler import compile_program
 from circuits.engines.engine import Engine
 from circuits.engines.scratch import scratch_folder

@@ -76,7 +76,7 @@ class SpikingCircuit(Spiking, ManifoldCircuit):
 
         ``spiking`` and ``seed`` are used instead of those in the file.
         """
-        from circuits.keeping import Kept
+        from circuits.storage.saved_circuit import Kept
 
         kept = Kept(path)
         if not kept.is_spiking and kept.values_set:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from circuits.brian import import_brian2
+from circuits.engines.brian import import_brian2
 from circuits.parameters import (
     MOST_STEPS,
     Count,

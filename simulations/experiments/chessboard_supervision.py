@@ -10,7 +10,7 @@ import numpy.typing as npt
 import xarray as xr
 from pydantic import Field, model_validator
 
-from circuits import selection
+from analysis import selection
 from circuits.lift import FloatArray
 from simulations.baselines import OnlineLogistic, hebbian_mean, label_spreading
 from simulations.datasets import ROLL_LIFT, Classes

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from circuits import files
+from circuits.storage import files
 
 Power = Mapping[str, Mapping[str, str]]
 """By experiment and claim: how often the registered number of repeats gives which verdict."""

@@ -13,10 +13,11 @@ import xarray as xr
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
-from circuits import CircuitParameters, SphereLift, selection
+from analysis import selection
+from analysis.measures import tile_centers
+from circuits import CircuitParameters, SphereLift
 from circuits.errors import ParameterError
 from circuits.lift import FloatArray
-from circuits.measures import tile_centers
 from circuits.perturbations import Perturbation
 from simulations.baselines import OnlineLogistic
 from simulations.datasets import HANDWRITTEN, Classes, handwritten

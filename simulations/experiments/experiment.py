@@ -21,14 +21,14 @@ from pydantic import (
     model_validator,
 )
 
+from analysis.selection import SELECTION_SEED, reported
 from circuits import CircuitParameters, SphereLift
 from circuits.base import Circuit
+from circuits.engines.solvers import check_engine
+from circuits.engines.solvers import make_circuit as make_circuit
 from circuits.errors import InputError, ParameterError, shown
 from circuits.lift import FloatArray
-from circuits.making import check_engine
-from circuits.making import make_circuit as make_circuit
 from circuits.perturbations import Perturbation, checked_perturbations
-from circuits.selection import SELECTION_SEED, reported
 from simulations.experiments.claim import Claim as Claim
 from simulations.experiments.evidence import Evidence
 

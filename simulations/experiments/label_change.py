@@ -11,7 +11,7 @@ import xarray as xr
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
-from circuits import selection
+from analysis import selection
 from circuits.lift import FloatArray
 from simulations.datasets import ROLL_LIFT, Classes, chessboard, swiss_roll
 from simulations.experiments import evidence

@@ -12,9 +12,9 @@ import numpy as np
 import xarray as xr
 from pydantic import Field, field_validator
 
+from analysis.measures import diffusion_slopes
 from circuits.base import Circuit
 from circuits.lift import FloatArray, SphereLift
-from circuits.measures import diffusion_slopes
 from circuits.parameters import CircuitParameters
 from simulations.datasets import (
     MOONS_LIFT,

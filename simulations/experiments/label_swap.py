@@ -10,7 +10,8 @@ import xarray as xr
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
-from circuits import CircuitParameters, selection
+from analysis import selection
+from circuits import CircuitParameters
 from circuits.lift import FloatArray
 from simulations.datasets import MOONS_LIFT, Classes, first_of_each_class, two_moons
 from simulations.experiments import evidence

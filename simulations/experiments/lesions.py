@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 import numpy as np
 import xarray as xr
 
+from analysis.selection import first_repeat, reported
 from circuits import CircuitParameters
 from circuits.lift import FloatArray
-from circuits.selection import first_repeat, reported
 from simulations.datasets import MOONS_LIFT
 from simulations.experiments import damaging, evidence
 from simulations.experiments import experiment as base

@@ -10,7 +10,7 @@ import xarray as xr
 from numpy.typing import NDArray
 from pydantic import Field
 
-from circuits import selection
+from analysis import selection
 from circuits.lift import FloatArray
 from simulations.datasets import ROLL_LIFT, Classes
 from simulations.experiments import evidence

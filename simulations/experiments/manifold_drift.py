@@ -10,10 +10,10 @@ import numpy as np
 import xarray as xr
 from pydantic import Field, model_validator
 
+from analysis.measures import tile_centers_of
+from analysis.selection import first_repeat
 from circuits import CircuitParameters
 from circuits.lift import FloatArray
-from circuits.measures import tile_centers_of
-from circuits.selection import first_repeat
 from simulations.baselines import nearest_chain, window_propagation
 from simulations.datasets import (
     DRIFT_LIFT,

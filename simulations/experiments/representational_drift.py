@@ -15,11 +15,11 @@ import numpy as np
 import xarray as xr
 from pydantic import Field, model_validator
 
+from analysis.selection import first_repeat
 from analysis.theory import diffusion_by_noise
 from circuits import CircuitParameters, Freeze, Noise
 from circuits.base import Circuit
 from circuits.lift import FloatArray, SphereLift
-from circuits.selection import first_repeat
 from circuits.state import CircuitState
 from simulations.datasets import (
     MOONS_LIFT,

@@ -9,7 +9,8 @@ import numpy as np
 import xarray as xr
 from pydantic import AfterValidator, Field
 
-from circuits import rules, selection
+from analysis import selection
+from circuits import rules
 from circuits.base import Circuit
 from circuits.lift import FloatArray
 from circuits.parameters import CircuitParameters

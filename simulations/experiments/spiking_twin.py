@@ -9,19 +9,19 @@ import numpy as np
 import xarray as xr
 from pydantic import Field
 
+from analysis import selection
 from analysis.firing.spikes import poisson_bound, rate_errors
 from analysis.likeness import likeness, nearest, tile_distance
+from analysis.measures import tile_centers
 from circuits import (
     CircuitParameters,
     ReferenceCircuit,
     SphereLift,
     SpikingCircuit,
     SpikingParameters,
-    selection,
 )
 from circuits.base import Circuit
 from circuits.lift import FloatArray
-from circuits.measures import tile_centers
 from circuits.spiking.reference import SpikingReference
 from simulations.datasets import MOONS_LIFT, ROLL_LIFT, chessboard, swiss_roll, two_moons
 from simulations.experiments import evidence

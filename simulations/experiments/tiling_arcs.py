@@ -8,9 +8,9 @@ import numpy as np
 import xarray as xr
 from pydantic import Field
 
+from analysis.measures import purity
 from circuits import ReferenceCircuit
 from circuits.lift import FloatArray
-from circuits.measures import purity
 from circuits.parameters import CircuitParameters
 from simulations.datasets import ARCS_LIFT, Classes, position_on_arcs, spiral_arcs
 from simulations.experiments import evidence

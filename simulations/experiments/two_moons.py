@@ -10,11 +10,11 @@ import numpy as np
 import xarray as xr
 from pydantic import Field
 
+from analysis.measures import accuracy, purity, tile_centers, tile_classes, tile_positions
 from circuits import ReferenceCircuit
 from circuits.lift import FloatArray, SphereLift
-from circuits.measures import accuracy, purity, tile_centers, tile_classes, tile_positions
 from circuits.parameters import CircuitParameters
-from circuits.results import code_revision
+from circuits.storage.results import code_revision
 from simulations.baselines import label_propagation, label_spreading
 from simulations.datasets import (
     MOONS_LIFT,

@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from circuits import ReferenceCircuit, results
+from circuits import ReferenceCircuit
+from circuits.storage import results
 from simulations import sweep
 from simulations.experiments import get_experiment
 from simulations.experiments.two_moons import Settings, annotate, make_stream

@@ -7,10 +7,11 @@ import json
 import numpy as np
 import xarray as xr
 
-from circuits import CircuitParameters, SphereLift, results
+from circuits import CircuitParameters, SphereLift
 from circuits.dataset import SPIKE_COLUMNS
 from circuits.spiking.circuit import SpikingCircuit
 from circuits.spiking.parameters import SpikingParameters
+from circuits.storage import results
 from simulations.experiments.two_moons import Settings, annotate, make_stream
 from tests.conftest import small_circuit
 

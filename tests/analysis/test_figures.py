@@ -13,12 +13,12 @@ import xarray as xr
 from matplotlib.colors import to_rgba
 from PIL import Image
 
-from analysis import figures, kinds
+from analysis import figures, kinds, measures
 from analysis.figures import arcs, diffusion, square
 from analysis.figures import boards as chessboards
-from circuits import measures, results
 from circuits.errors import InputError
-from circuits.files import FileError
+from circuits.storage import results
+from circuits.storage.files import FileError
 from tests.analysis.drawing import hidden_by_legends, laid_out, offsets, text_on_text
 from tests.refusing import refused
 from tests.simulations.small import TINY

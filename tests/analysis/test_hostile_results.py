@@ -18,9 +18,10 @@ from analysis.figures import make_figure
 from analysis.figures import save as save_figure_of
 from analysis.holdings import DIMENSIONS
 from analysis.page import pieces, reading, write_report
-from circuits import ReferenceCircuit, results
+from circuits import ReferenceCircuit
 from circuits.errors import InputError, shown_path
-from circuits.files import FileError
+from circuits.storage import results
+from circuits.storage.files import FileError
 from simulations.experiments.two_moons import Settings, annotate, make_stream
 from tests.analysis.test_sweeps import a_sweep
 from tests.conftest import small_circuit

@@ -13,8 +13,8 @@ from PIL import Image
 
 from analysis import kinds, sweeps
 from analysis.heatmap import draw_map
-from circuits import results
 from circuits.errors import InputError
+from circuits.storage import results
 from tests.analysis.drawing import laid_out
 from tests.refusing import refused
 from tests.simulations.test_cli import run as command

@@ -11,7 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from circuits import CircuitParameters, ManifoldCircuit, Noise, ReferenceCircuit, SphereLift
-from circuits.making import make_circuit
+from circuits.engines.solvers import make_circuit
 from tests.conftest import CONSTANT_GAIN, FIRST_TILES, differences, moons, small_circuit
 
 # Agreement is not about settling.

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from circuits import CircuitParameters, SphereLift
-from circuits.choosing import (
+from circuits.errors import InputError
+from circuits.tuning import (
     cover,
     critical_mu,
     estimated_radius,
@@ -15,7 +16,6 @@ from circuits.choosing import (
     radius_for,
     tiles_needed,
 )
-from circuits.errors import InputError
 
 LINE = np.arange(100.0)[:, None]
 """Points one apart: the distances from one to all others are 0, 1, 1, 2, 2, 3, 3, ..."""

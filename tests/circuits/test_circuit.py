@@ -17,8 +17,8 @@ from circuits import (
     SpikingParameters,
 )
 from circuits.engines import ENGINES, compiler
+from circuits.engines.solvers import SOLVERS, make_circuit
 from circuits.errors import EngineError, InputError, UnsettledWarning
-from circuits.making import SOLVERS, make_circuit
 from tests.conftest import moons, small_circuit
 from tests.refusing import refused
 

@@ -11,7 +11,7 @@ from scipy.integrate import solve_ivp
 from sklearn.datasets import load_digits
 
 from circuits import CircuitParameters, ManifoldCircuit, ReferenceCircuit, SphereLift, rules
-from circuits.brian import import_brian2
+from circuits.engines.brian import import_brian2
 from circuits.errors import DivergenceError, LostLabelWarning, UnsettledWarning
 from simulations.experiments.experiment import make_circuit
 from tests.conftest import FIRST_TILES, moons, small_circuit

@@ -189,7 +189,7 @@ def test_how_many_points_are_presented_at_once_does_not_matter(monkeypatch):
     X, y = blobs(50)
     results = []
     for at_once in (1000, 50, 7):
-        monkeypatch.setattr("circuits.estimator.AT_A_TIME", at_once)
+        monkeypatch.setattr("circuits.learners.classifier.AT_A_TIME", at_once)
         made = ManifoldClassifier(tile_radius=1.5, random_state=0).fit(X, few(y))
         assert made.circuit_.state.learned == 4 * 50
         results.append((made.circuit_.state.w, made.transform(X), made.predict_proba(X)))

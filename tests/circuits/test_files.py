@@ -12,14 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from circuits import files
-from circuits.files import FileError
+from circuits.storage import files
+from circuits.storage.files import FileError
 from tests.refusing import refused
 
 WRITER = """
     import sys, time
     from pathlib import Path
-    from circuits import files
+    from circuits.storage import files
     with files.writing(Path(sys.argv[1])) as partial:
         partial.write_text("half")
         print(partial, flush=True)

@@ -15,15 +15,15 @@ from circuits import (
     CircuitModel,
     ManifoldCircuit,
     ReferenceCircuit,
-    keeping,
-    results,
     rules,
 )
+from circuits.engines.solvers import make_circuit
 from circuits.errors import EngineError, InputError, ParameterError
-from circuits.files import FileError
-from circuits.making import make_circuit
 from circuits.rules import Rule
 from circuits.state import CircuitState
+from circuits.storage import results
+from circuits.storage import saved_circuit as keeping
+from circuits.storage.files import FileError
 from tests.circuits.test_agreement import LIFT
 from tests.conftest import moons, small_circuit
 from tests.refusing import refused

@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from circuits import ReferenceCircuit, SphereLift, selection
-from circuits.errors import InputError
-from circuits.measures import (
+from analysis import selection
+from analysis.measures import (
     accuracy,
     diffusion_slopes,
     masses,
@@ -22,6 +21,8 @@ from circuits.measures import (
     tile_order,
     tile_positions,
 )
+from circuits import ReferenceCircuit, SphereLift
+from circuits.errors import InputError
 from tests.conftest import small_circuit
 from tests.refusing import refused
 

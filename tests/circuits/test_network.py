@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from circuits import CircuitParameters, ManifoldCircuit, ReferenceCircuit, SphereLift
-from circuits.making import make_circuit
+from circuits.engines.solvers import make_circuit
 from tests.conftest import moons, small_circuit
 
 LIFT = SphereLift(center=(0.5, 0.25), radius=3.0)

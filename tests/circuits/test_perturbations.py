@@ -24,14 +24,14 @@ from circuits import (
     UnequalGain,
     rules,
 )
+from circuits.engines.solvers import make_circuit
 from circuits.errors import InputError, ParameterError
-from circuits.gaussian import gaussian
-from circuits.keeping import load_circuit
-from circuits.making import make_circuit
+from circuits.parts.gaussian import gaussian
 from circuits.perturbations import NOISY, Timed, parse_perturbation
 from circuits.rules import Rule
 from circuits.spiking.parameters import SpikingParameters
 from circuits.state import GONE
+from circuits.storage.saved_circuit import load_circuit
 from tests.conftest import differences
 from tests.refusing import refused
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from circuits import CircuitParameters, ReferenceCircuit, SphereLift, rules
-from circuits.choosing import tiles_needed
 from circuits.errors import InputError, ParameterError
+from circuits.tuning import tiles_needed
 from simulations.datasets import first_of_each_class, two_moons
 from simulations.experiments.experiment import make_circuit
 from tests.conftest import moons, small_circuit

@@ -15,8 +15,9 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from circuits import foreign, results
-from circuits.files import FileError
+from circuits.storage import foreign_files as foreign
+from circuits.storage import results
+from circuits.storage.files import FileError
 from tests.refusing import refused
 
 
@@ -123,7 +124,8 @@ def readers(process: subprocess.Popen[str]) -> list[int]:
         time.sleep(0.05)
         found = [int(word) for word in children.read_text(encoding="ascii").split()]
         at_work = [
-            b"circuits.foreign" in Path(f"/proc/{one}/cmdline").read_bytes() for one in found
+            b"circuits.storage.foreign_files" in Path(f"/proc/{one}/cmdline").read_bytes()
+            for one in found
         ]
     time.sleep(0.5)  # until the other process, which has started them, knows that it has
     return found
@@ -134,7 +136,7 @@ import resource, sys
 from pathlib import Path
 for limit, most in ((resource.RLIMIT_CPU, 50), (resource.RLIMIT_AS, 4 * 10**9)):
     resource.setrlimit(limit, (most, most))
-from circuits import results
+from circuits.storage import results
 print(results.load(Path(sys.argv[1]))["v"].values.tolist(), flush=True)
 try:
     results.load(Path(sys.argv[2]))
@@ -179,7 +181,8 @@ def test_code_that_was_changed_is_another(tmp_path, monkeypatch):
     for package in results.PACKAGES:
         (tmp_path / package).mkdir()
         (tmp_path / package / "module.py").write_text("pass")
-    monkeypatch.setattr(results, "__file__", str(tmp_path / "circuits" / "results.py"))
+    (tmp_path / "circuits" / "storage").mkdir()
+    monkeypatch.setattr(results, "__file__", str(tmp_path / "circuits" / "storage" / "results.py"))
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
 
     def revision(change: str = "") -> str:

@@ -15,10 +15,10 @@ from pathlib import Path
 import pytest
 
 from circuits import CircuitParameters, ManifoldCircuit
-from circuits.brian import import_brian2
 from circuits.engines import cache
+from circuits.engines.brian import import_brian2
 from circuits.engines.scratch import scratch_folder
-from circuits.making import make_circuit
+from circuits.engines.solvers import make_circuit
 from tests.circuits.test_agreement import LIFT
 from tests.conftest import moons, small_circuit
 

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 import xarray as xr
 
-from circuits import results
 from circuits.errors import ParameterError
+from circuits.storage import results
 from simulations import sweep
 from simulations.experiments import EXPERIMENTS, Entry, get_experiment
 from simulations.experiments.claim import Claim

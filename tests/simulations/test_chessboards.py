@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
+from analysis.selection import SELECTION_SEED
 from circuits import ReferenceCircuit
 from circuits.errors import ParameterError, UnsettledWarning
-from circuits.selection import SELECTION_SEED
 from simulations.baselines import (
     LaplacianSVM,
     OnlineLogistic,

@@ -20,7 +20,7 @@ import pytest
 import xarray as xr
 
 from circuits.engines import ENGINES
-from circuits.making import SOLVERS, make_circuit
+from circuits.engines.solvers import SOLVERS, make_circuit
 from simulations import cli
 from simulations.experiments import EXPERIMENTS
 

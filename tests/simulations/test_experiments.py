@@ -16,9 +16,9 @@ import xarray as xr
 
 from analysis.holdings import damage, lacking
 from analysis.kinds import FIGURES
+from analysis.selection import SELECTION_SEED
 from circuits import CircuitParameters
 from circuits.errors import InputError, ParameterError
-from circuits.selection import SELECTION_SEED
 from simulations import kept_runs, sweep
 from simulations.experiments import EXPERIMENTS, get_experiment
 from simulations.experiments.claim import Claim, load_claims

@@ -16,9 +16,9 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from circuits import results
 from circuits.base import Circuit
 from circuits.errors import ParameterError
+from circuits.storage import results
 from simulations import sweep
 from simulations.experiments import EXPERIMENTS, get_experiment
 from tests.simulations.test_cli import ROOT, refused, run

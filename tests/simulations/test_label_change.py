@@ -8,8 +8,8 @@ from functools import partial
 import numpy as np
 import pytest
 
+from analysis.selection import SELECTION_SEED
 from circuits import ReferenceCircuit
-from circuits.selection import SELECTION_SEED
 from simulations import sweep
 from simulations.datasets import ROLL_LIFT, chessboard, swiss_roll
 from simulations.experiments import get_experiment

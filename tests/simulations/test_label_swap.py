@@ -7,8 +7,8 @@ from functools import partial
 import numpy as np
 import pytest
 
+from analysis.selection import SELECTION_SEED
 from circuits import CircuitParameters, ReferenceCircuit
-from circuits.selection import SELECTION_SEED
 from simulations.datasets import MOONS_LIFT, first_of_each_class, two_moons
 from simulations.experiments import get_experiment
 from simulations.experiments import label_swap as module

@@ -9,9 +9,9 @@ from functools import partial
 import numpy as np
 import pytest
 
+from analysis.measures import tile_centers_of
 from circuits import ReferenceCircuit
 from circuits.errors import ParameterError
-from circuits.measures import tile_centers_of
 from simulations.baselines import nearest_chain, window_propagation
 from simulations.datasets import DRIFT_LIFT, drifting_moons, first_of_each_class
 from simulations.experiments import get_experiment

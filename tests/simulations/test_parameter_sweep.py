@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from circuits import CircuitParameters, results
+from circuits import CircuitParameters
 from circuits.errors import DivergenceError, InputError, PackageError, ParameterError
-from circuits.files import FileError
+from circuits.storage import results
+from circuits.storage.files import FileError
 from simulations import kept_runs, parameter_sweep
 from simulations import sweep as repeats
 from simulations.experiments.experiment import Experiment, Settings

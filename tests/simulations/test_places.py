@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from circuits import results
+from circuits.storage import results
 from tests.simulations.test_cli import done, refused, small
 
 POINTS = np.random.default_rng(0).uniform(0, 1, (60, 2))

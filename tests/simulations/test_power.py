@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from circuits import results
+from analysis.selection import SELECTION_SEED
 from circuits.errors import InputError
-from circuits.files import FileError
-from circuits.selection import SELECTION_SEED
+from circuits.storage import results
+from circuits.storage.files import FileError
 from simulations import power
 from simulations.experiments import EXPERIMENTS, get_experiment
 from simulations.readme import MEASURED

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from circuits import CircuitParameters, ManifoldCircuit, ReferenceCircuit, SphereLift, results
+from circuits import CircuitParameters, ManifoldCircuit, ReferenceCircuit, SphereLift
+from circuits.storage import results
 from simulations import prediction
 from tests.simulations.test_cli import done as succeeded
 from tests.simulations.test_cli import refused, run

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from circuits.files import FileError
+from circuits.storage.files import FileError
 from simulations import reproduction, sweep
 from simulations.experiments import EXPERIMENTS, get_experiment
 from simulations.experiments.claim import Claim, load_claims, save_claims

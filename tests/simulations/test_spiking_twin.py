@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 import xarray as xr
 
+from analysis.measures import tile_centers_of
+from analysis.selection import SELECTION_SEED
 from circuits import CircuitParameters, ReferenceCircuit, SpikingParameters
-from circuits.measures import tile_centers_of
-from circuits.selection import SELECTION_SEED
 from circuits.spiking.reference import SpikingReference
 from simulations.datasets import MOONS_LIFT, ROLL_LIFT, chessboard, swiss_roll, two_moons
 from simulations.experiments import get_experiment

@@ -12,8 +12,8 @@ import pytest
 import xarray as xr
 from threadpoolctl import threadpool_info
 
-from circuits import results
-from circuits.files import FileError
+from circuits.storage import results
+from circuits.storage.files import FileError
 from simulations import sweep
 from simulations.experiments import get_experiment
 from tests.refusing import refused

@@ -10,7 +10,7 @@ import time
 import numpy as np
 import pytest
 
-from circuits import results
+from circuits.storage import results
 from simulations import kept_runs, parameter_sweep
 from simulations import sweep as repeats
 from simulations.parameter_sweep import sweep

@@ -16,10 +16,11 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from circuits import CircuitParameters, results
+from circuits import CircuitParameters
 from circuits.dataset import versions
 from circuits.errors import InputError, LostLabelWarning, ParameterError, UnsettledWarning
-from circuits.files import FileError
+from circuits.storage import results
+from circuits.storage.files import FileError
 from simulations import sweep
 from simulations.experiments import get_experiment
 from simulations.experiments.experiment import Experiment, Settings

@@ -14,10 +14,10 @@ from circuits import (
     SphereLift,
     SpikingCircuit,
     SpikingParameters,
-    results,
 )
 from circuits.errors import InputError
-from circuits.keeping import load_circuit
+from circuits.storage import results
+from circuits.storage.saved_circuit import load_circuit
 from simulations.changes import parse_changes, spiking_parameters
 from simulations.experiments import two_moons
 from tests.simulations.test_cli import done, examples, leave_figures_empty, refused, run

@@ -10,7 +10,7 @@ import time
 from dataclasses import asdict
 from pathlib import Path
 
-from circuits import files
+from circuits.storage import files
 from tests.soak.row import Row, table
 from tests.soak.trials import TRIALS
 

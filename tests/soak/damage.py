@@ -8,7 +8,7 @@ from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
 from analysis.page import write_report
-from circuits import results
+from circuits.storage import results
 from simulations import sweep
 from simulations.experiments import get_experiment
 from tests.soak.row import Row

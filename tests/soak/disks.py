@@ -13,7 +13,7 @@ from unittest.mock import patch
 
 import numpy as np
 
-from circuits import results
+from circuits.storage import results
 from tests.soak.row import Row, contents
 
 SMALL = ("--engine", "exact", "--set", "n_points=200", "--set", "label_after=50")

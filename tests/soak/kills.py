@@ -8,7 +8,7 @@ import subprocess
 import time
 from pathlib import Path
 
-from circuits import results
+from circuits.storage import results
 from tests.soak import processes
 from tests.soak.row import Row
 

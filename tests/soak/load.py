@@ -13,8 +13,9 @@ from pathlib import Path
 import numpy as np
 import xarray as xr
 
-from circuits import CircuitParameters, ReferenceCircuit, results
+from circuits import CircuitParameters, ReferenceCircuit
 from circuits.state import Task
+from circuits.storage import results
 from simulations import sweep
 from simulations.datasets import MOONS_LIFT, two_moons
 from simulations.experiments import get_experiment

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from analysis import dynamics
+from analysis.measures import tile_centers, tile_order
 from circuits.errors import InputError
-from circuits.measures import tile_centers, tile_order
 from tests.analysis.drawing import M, N, used
 
 

@@ -9,7 +9,8 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from analysis.page import write_report
-from circuits import ManifoldCircuit, results
+from circuits import ManifoldCircuit
+from circuits.storage import results
 from simulations.experiments import two_moons
 from simulations.playing import make_playground
 from tests.analysis.page.browser import Browser

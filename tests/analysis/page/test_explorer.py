@@ -10,8 +10,9 @@ import pytest
 import xarray as xr
 
 from analysis.page import explorer
-from circuits import CircuitParameters, ReferenceCircuit, SphereLift, results
+from circuits import CircuitParameters, ReferenceCircuit, SphereLift
 from circuits.state import CircuitState
+from circuits.storage import results
 from tests.analysis.drawing import CONSTANT
 from tests.analysis.page.test_report import LISTEN, assert_named
 

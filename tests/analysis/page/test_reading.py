@@ -7,7 +7,7 @@ import json
 import xarray as xr
 
 from analysis.page import pieces, reading
-from circuits import results
+from circuits.storage import results
 
 
 def put(directory, name, **attributes):

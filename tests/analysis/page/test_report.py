@@ -11,8 +11,8 @@ from markupsafe import escape
 from PIL import Image
 
 from analysis.page import write_report
-from circuits import results
-from circuits.files import FileError
+from circuits.storage import results
+from circuits.storage.files import FileError
 from tests.analysis.page.conftest import HOSTILE
 from tests.refusing import refused
 

@@ -9,7 +9,7 @@ import pytest
 import xarray as xr
 
 from analysis.page import spikes, write_report
-from circuits import results
+from circuits.storage import results
 from tests.analysis.page.test_report import overflow
 from tests.analysis.spikes import made, with_spikes
 

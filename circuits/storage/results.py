@@ -1,7 +1,7 @@
 """Results on disk: NetCDF files that are either whole or not there.
 
 A result ends in a line with the digest of all that comes before it. One that matches its digest is
-what was written; whatever else is found goes through `circuits.foreign`.
+what was written; whatever else is found goes through `circuits.storage.foreign_files`.
 """
 
 from __future__ import annotations
@@ -18,9 +18,10 @@ from pathlib import Path
 
 import xarray as xr
 
-from circuits import files, foreign
 from circuits.errors import shown_path
-from circuits.files import FileError
+from circuits.storage import files
+from circuits.storage import foreign_files as foreign
+from circuits.storage.files import FileError
 
 SEAL = re.compile(rb"\nmanifold-circuit sha256 ([0-9a-f]{64})\n")
 SEAL_BYTES = 90
@@ -205,7 +206,7 @@ def code_revision() -> str:
 
 def _code_digest() -> str:
     """A digest of the modules and templates of the packages."""
-    root, digest = Path(__file__).parents[1], hashlib.sha256()
+    root, digest = Path(__file__).parents[2], hashlib.sha256()
     for package in PACKAGES:
         for path in sorted((root / package).rglob("*")):
             if path.is_file() and "__pycache__" not in path.parts:

@@ -13,14 +13,14 @@ import pytest
 
 from circuits import ManifoldClassifier
 from circuits.errors import InputError, PackageError
-from tests.circuits.streaming.streams import assert_same, moons, taught
+from tests.circuits.learners.streams import assert_same, moons, taught
 from tests.refusing import refused
 
 pytest.importorskip("river")
 
 from river import checks, naive_bayes
 
-from circuits.streaming.for_river import RiverManifoldClassifier
+from circuits.learners.for_river import RiverManifoldClassifier
 
 LONG = "check_bounded_memory_growth"
 """Takes 2000 points of each of three streams: the last is enough."""
@@ -157,6 +157,6 @@ def test_unlabelled_points_help_along_the_stream(seed):
 @pytest.mark.parametrize(("package", "name"), [("river", "for_river"), ("capymoa", "for_capymoa")])
 def test_without_the_package_a_sentence_says_what_to_install(monkeypatch, package, name):
     monkeypatch.setitem(sys.modules, f"{package}.base", None)
-    monkeypatch.delitem(sys.modules, f"circuits.streaming.{name}", raising=False)
-    words = f"streaming.{name} needs .*pip install .*{package}"
-    refused(lambda: import_module(f"circuits.streaming.{name}"), words, PackageError)
+    monkeypatch.delitem(sys.modules, f"circuits.learners.{name}", raising=False)
+    words = f"learners.{name} needs .*pip install .*{package}"
+    refused(lambda: import_module(f"circuits.learners.{name}"), words, PackageError)

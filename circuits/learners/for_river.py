@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 from circuits.checks import as_floats
 from circuits.errors import InputError, PackageError, listed
-from circuits.estimator import ManifoldClassifier
+from circuits.learners.classifier import ManifoldClassifier
+from circuits.learners.stream import StreamLearner
 from circuits.lift import FloatArray, as_points
-from circuits.streaming.learner import StreamLearner
 
 try:
     from river.base import MiniBatchClassifier
 except ImportError:
-    raise PackageError("circuits.streaming.for_river needs river: pip install river") from None
+    raise PackageError("circuits.learners.for_river needs river: pip install river") from None
 
 if TYPE_CHECKING:
     import pandas as pd

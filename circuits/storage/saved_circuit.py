@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from circuits import results
 from circuits.dataset import NAMES, SHAPES, versions
 from circuits.errors import (
     CircuitError,
@@ -26,7 +25,6 @@ from circuits.errors import (
     shown,
     shown_path,
 )
-from circuits.files import FileError
 from circuits.lift import SphereLift
 from circuits.model import RULES, CircuitModel
 from circuits.parameters import CircuitParameters
@@ -35,6 +33,8 @@ from circuits.perturbations import perturbation_from
 from circuits.rules import Rule
 from circuits.spiking.parameters import SpikingParameters
 from circuits.state import CircuitState
+from circuits.storage import results
+from circuits.storage.files import FileError
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -282,7 +282,7 @@ def _model_from(described: dict[str, Any]) -> CircuitModel:
 def _quantity(value: Any) -> Any:
     if not isinstance(value, dict):
         return value
-    from circuits.brian import import_brian2
+    from circuits.engines.brian import import_brian2
 
     import_brian2()
     from brian2 import Quantity, get_or_create_dimension

@@ -9,7 +9,7 @@ from sklearn.base import clone
 
 from circuits.checks import as_count
 from circuits.errors import InputError, ParameterError, shown
-from circuits.estimator import UNLABELLED, ManifoldClassifier
+from circuits.learners.classifier import UNLABELLED, ManifoldClassifier
 from circuits.lift import FloatArray
 
 

@@ -19,11 +19,11 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from circuits.base import Circuit
-from circuits.choosing import estimated_radius, estimated_threshold
+from circuits.engines.solvers import make_circuit
 from circuits.errors import InputError, LostLabelWarning, ParameterError, shown
 from circuits.lift import FloatArray, SphereLift
-from circuits.making import make_circuit
 from circuits.parameters import CircuitParameters
+from circuits.tuning import estimated_radius, estimated_threshold
 
 UNLABELLED = -1
 """What stands for a missing label, as in scikit-learn's own semi-supervised estimators."""
@@ -57,10 +57,10 @@ class ManifoldClassifier(
         The most tiles there can be, and so the memory that is needed, whatever is seen.
     tile_radius
         Reach of a tile in the units of the data; ``None`` lets the first points decide (see
-        `circuits.choosing.estimated_radius`).
+        `circuits.tuning.estimated_radius`).
     recruit_below
         theta: a point that no tile answers with more than this becomes a tile; ``None`` is as much
-        as the number of tiles allows (see `circuits.choosing.estimated_threshold`).
+        as the number of tiles allows (see `circuits.tuning.estimated_threshold`).
     learning_rate
         eta, of the tiles.
     readout_rate

@@ -7,7 +7,7 @@ import pytest
 
 from circuits import ManifoldClassifier
 from circuits.errors import InputError
-from tests.circuits.streaming.streams import assert_same, moons, taught
+from tests.circuits.learners.streams import assert_same, moons, taught
 
 pytest.importorskip("capymoa")
 
@@ -17,7 +17,7 @@ from capymoa.core import LabeledInstance
 from capymoa.evaluation import prequential_ssl_evaluation
 from capymoa.stream import NumpyStream
 
-from circuits.streaming.for_capymoa import CapyMOAManifoldClassifier
+from circuits.learners.for_capymoa import CapyMOAManifoldClassifier
 
 
 def test_the_estimator_instance_by_instance():

@@ -7,8 +7,8 @@ import pytest
 
 from circuits import ManifoldClassifier
 from circuits.errors import InputError, ParameterError
-from circuits.streaming.learner import StreamLearner
-from tests.circuits.streaming.streams import assert_same, moons, taught
+from circuits.learners.stream import StreamLearner
+from tests.circuits.learners.streams import assert_same, moons, taught
 from tests.refusing import refused
 
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from circuits.files import FileError
+from circuits.storage.files import FileError
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -37,7 +37,7 @@ SIGNATURE = b"\x89HDF\r\n\x1a\n"
 def read(path: Path) -> xr.Dataset:
     """The variables and attributes of a NetCDF file, in memory."""
     _require_length(path)
-    root = str(Path(__file__).parents[1])
+    root = str(Path(__file__).parents[2])
     places = [root, *filter(None, [os.environ.get("PYTHONPATH")])]
     # One thread: for the others the BLAS would reserve room that counts.
     environment = os.environ | {
@@ -46,7 +46,8 @@ def read(path: Path) -> xr.Dataset:
     }
     size = path.stat().st_size
     limits = [str(SECONDS * (1 + size // 10**8)), str(MEMORY + 20 * size)]
-    command = [sys.executable, "-P", "-W", "ignore", "-m", "circuits.foreign", str(path), *limits]
+    module = "circuits.storage.foreign_files"
+    command = [sys.executable, "-P", "-W", "ignore", "-m", module, str(path), *limits]
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment
     ) as process:

@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from circuits.errors import PackageError
-from circuits.estimator import ManifoldClassifier
+from circuits.learners.classifier import ManifoldClassifier
+from circuits.learners.stream import StreamLearner
 from circuits.lift import FloatArray, as_points
-from circuits.streaming.learner import StreamLearner
 
 try:
     from capymoa.base import ClassifierSSL
 except ImportError:
     raise PackageError(
-        "circuits.streaming.for_capymoa needs CapyMOA: pip install 'manifold-circuit[capymoa]'"
+        "circuits.learners.for_capymoa needs CapyMOA: pip install 'manifold-circuit[capymoa]'"
     ) from None
 
 

@@ -1,0 +1,1 @@
+"""Files: results, circuits, and how they are written and read."""
