@@ -232,8 +232,7 @@ def _code_digest(sources: tuple[str, ...]) -> str:
     digest = hashlib.sha256()
     circuit = [here.parent / name for name in sources]
     for path in [*circuit, *sorted(here.glob("*.py")), *sorted((here / "templates").iterdir())]:
-        if path.is_file():
-            digest.update(path.read_bytes())
+        digest.update(path.read_bytes())
     return digest.hexdigest()
 
 

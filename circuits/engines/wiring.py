@@ -32,7 +32,8 @@ class Wiring:
     """Variables that the circuit works with outside of the network as well, and the parameters
     they come from."""
     sources: tuple[str, ...] = (
-        *("network.py", "rules.py", "stages.py", "parts/part.py", "perturbing.py", "gaussian.py"),
+        *("network.py", "rules.py", "stages.py", "perturbing.py"),
+        *("parts/part.py", "parts/gaussian.py"),
     )
     """Files of `circuits` that shape the programs, besides those of the engines."""
 
