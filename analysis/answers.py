@@ -18,11 +18,11 @@ from analysis.holdings import lacking, require
 from analysis.kinds import KINDS
 from analysis.measures import accuracy
 from analysis.plane import LabelMarks, flatten, label_entries, name_axes
-from analysis.recruiting import recruited_of
 from analysis.style import LABEL, READOUT_MAP, figure_style
 from analysis.theory import has_closed_form, lift_of, parameters_of
+from analysis.tiles_in_use import recruited_of
+from circuits.circuit import ReferenceCircuit
 from circuits.lift import FloatArray
-from circuits.reference import ReferenceCircuit
 from circuits.state import CircuitState
 
 GRID = 120

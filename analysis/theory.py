@@ -33,11 +33,12 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
-from analysis.recruiting import in_use_at, recruited_of
-from circuits import rules
+from analysis.tiles_in_use import in_use_at, recruited_of
+from circuits import reference
 from circuits.errors import InputError
 from circuits.lift import FloatArray, SphereLift
 from circuits.parameters import CircuitParameters
+from circuits.parts import gain_control, other_readouts, recruiting, restart
 from circuits.spiking.parameters import SpikingParameters
 
 Made = TypeVar("Made")
@@ -266,10 +267,10 @@ def step_sizes(p: CircuitParameters, gain: float | None, size: float) -> Gamma:
 
 
 def floor_of(run: xr.Dataset) -> float:
-    """Drives |[a]_+| of a result up to this count as nothing (`circuits.rules.FLOOR`)."""
+    """Drives |[a]_+| of a result up to this count as nothing."""
     if gain_of(run) is not None:
         return 0.0
-    return rules.FLOOR * parameters_of(run).kappa * (1 - finite_of(run, "alpha"))
+    return float(gain_control.FLOOR * parameters_of(run).kappa * (1 - finite_of(run, "alpha")))
 
 
 def has_closed_form(run: xr.Dataset) -> bool:
@@ -353,9 +354,9 @@ def _with_recruited(
     x, alpha = _input(run, presentation), finite_of(run, "alpha")
     if p.recycle:  # the result says when a tile moved last; whether one did now the rule says
         W, b = weights["W"], weights["b"]
-        a = rules.drive(W, b, x, alpha)
-        answering = rules.answers(a, b, alpha, p.recruit_below, floor_of(run))
-        tile = rules.recruits(answering, in_use_at(run, number - 1, b), b, recycle=True)
+        a = reference.drive(W, b, x, alpha)
+        answering = recruiting.answers(a, b, alpha, p.recruit_below, floor_of(run))
+        tile = recruiting.recruits(answering, in_use_at(run, number - 1, b), b, recycle=True)
         new = np.arange(p.n_tiles) == (-1 if tile is None else tile)
     return {
         "W": np.where(new[:, None], p.kappa * x, weights["W"]),
@@ -417,21 +418,24 @@ def target_of(run: xr.Dataset, presentation: int) -> Target:
         raise InputError("the closed form is that of the paper's circuit, and this one was changed")
     p = parameters_of(run)
     weights = weights_before(run, presentation)
-    a = rules.drive(weights["W"], weights["b"], _input(run, presentation), finite_of(run, "alpha"))
-    floor = floor_of(run)
-    h, u, V = rules.fixed_point(a, rules.rest_direction(p.n_interneurons), floor)
+    x, alpha, floor = _input(run, presentation), finite_of(run, "alpha"), floor_of(run)
+    a = reference.drive(weights["W"], weights["b"], x, alpha)
+    h, u, V = reference.fixed_point(a, reference.rest_direction(p.n_interneurons), floor)
     y = None
     if "w" in weights:
         z, mu = run["labels"][presentation].to_numpy().astype(float), np.array(p.mu_per_readout)
-        y = rules.readout(weights["w"], h, z, mu, p.readout, p.readout_rule, p.clamp_labels)
-    return Target(a, weights["b"], h, u, V, y, rules.measured(a, floor))
+        net = weights["w"] @ h
+        net = other_readouts.pooled(net, h) if p.readout_rule == "gated" else net
+        y = reference.ANSWER[p.readout](net, z, mu)
+        y = other_readouts.clamped(y, z) if p.clamp_labels else y
+    return Target(a, weights["b"], h, u, V, y, gain_control.measured(a, floor))
 
 
 def rest_on(run: xr.Dataset, presentation: int, target: Target) -> State:
     """h, u and V at rest, at the scale of the drive of a presentation; idle tiles rest at zero."""
     p, gain = parameters_of(run), gain_of(run)
-    begin = rules.start(target.a, floor_of(run), 1.0, gain)
-    h, u, _ = rules.rest(p.n_tiles, p.n_interneurons, gain)
+    begin = gain_control.start(target.a, floor_of(run), 1.0, gain)
+    h, u, _ = reference.rest(p.n_tiles, p.n_interneurons, gain)
     h, u = h * in_use_at(run, _number(run, presentation), target.b), begin.scale * u
     return begin.covered * h, u, np.asarray(np.outer(u, h), dtype=float)
 
@@ -448,10 +452,10 @@ def start_of(run: xr.Dataset, presentation: int, target: Target) -> State | None
     if presentation == 0:
         return None
     last = last_size_of(run, presentation)
-    begin = rules.start(target.a, floor_of(run), last, gain_of(run))
+    begin = gain_control.start(target.a, floor_of(run), last, gain_of(run))
     h, u = (run[name][presentation - 1].to_numpy() for name in "hu")
     kept = begin.ratio * u, begin.ratio * np.outer(u, h)
-    return begin.covered * h, *rules.carry_over(*kept, *rest[1:])
+    return begin.covered * h, *restart.carry_over(*kept, *rest[1:])
 
 
 def last_size_of(run: xr.Dataset, presentation: int) -> float:

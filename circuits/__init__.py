@@ -7,14 +7,18 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from circuits.circuit import ManifoldCircuit
+    from circuits.circuit import ManifoldCircuit, ReferenceCircuit
     from circuits.learners.classifier import ManifoldClassifier
     from circuits.lift import SphereLift
-    from circuits.model import CircuitModel
+    from circuits.model import CircuitModel, Rule
     from circuits.parameters import CircuitParameters
+    from circuits.parts.current import Current
+    from circuits.parts.delay import Delay
+    from circuits.parts.freeze import Freeze
+    from circuits.parts.lesion import Lesion
+    from circuits.parts.noise import Noise
     from circuits.parts.part import Part
-    from circuits.perturbations import Current, Delay, Freeze, Lesion, Noise, UnequalGain
-    from circuits.reference import ReferenceCircuit
+    from circuits.parts.unequal_gain import UnequalGain
     from circuits.spiking.circuit import SpikingCircuit
     from circuits.spiking.parameters import SpikingParameters
 
@@ -30,6 +34,7 @@ __all__ = [
     "Noise",
     "Part",
     "ReferenceCircuit",
+    "Rule",
     "SphereLift",
     "SpikingCircuit",
     "SpikingParameters",
@@ -39,19 +44,20 @@ __all__ = [
 _HOME = {
     "CircuitModel": "model",
     "CircuitParameters": "parameters",
-    "Current": "perturbations",
-    "Delay": "perturbations",
-    "Freeze": "perturbations",
-    "Lesion": "perturbations",
+    "Current": "parts.current",
+    "Delay": "parts.delay",
+    "Freeze": "parts.freeze",
+    "Lesion": "parts.lesion",
     "ManifoldCircuit": "circuit",
     "ManifoldClassifier": "learners.classifier",
-    "Noise": "perturbations",
+    "Noise": "parts.noise",
     "Part": "parts",
-    "ReferenceCircuit": "reference",
+    "ReferenceCircuit": "circuit",
+    "Rule": "model",
     "SphereLift": "lift",
     "SpikingCircuit": "spiking.circuit",
     "SpikingParameters": "spiking.parameters",
-    "UnequalGain": "perturbations",
+    "UnequalGain": "parts.unequal_gain",
 }
 
 

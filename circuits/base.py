@@ -14,19 +14,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from circuits import rules
+from circuits import reference
 from circuits.dataset import Stream, make_dataset, warn_if_unsettled, warn_of_run
 from circuits.engines.progress import Progress, reporting
 from circuits.errors import CircuitError, DivergenceError, InputError, ParameterError, shown
 from circuits.lift import FloatArray, SphereLift, as_labels, as_points, distinct_rows
 from circuits.model import CircuitModel
 from circuits.parameters import CircuitParameters, format_seconds
-from circuits.parts import Part, Parts, checked_parts
-from circuits.perturbations import Perturbation, checked_perturbations
-from circuits.perturbing import Perturbed, delayed
-from circuits.state import GONE, CircuitState, Task, checked_state, empty_state
+from circuits.parts import Part, own_parts
+from circuits.parts import perturbations as perturbing
+from circuits.parts.gain_control import FLOOR
+from circuits.parts.part import Parts, checked_parts
+from circuits.parts.perturbations import Perturbation, checked_perturbations, delayed
+from circuits.state import CircuitState, Task, checked_state, empty_state
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -79,10 +81,6 @@ class Circuit(ABC):
         self.model = delayed(self.given_model, self.perturbations)
         """The same with the delay that is among the perturbations."""
         self.model.check(parameters, lift.n_inputs)
-        self.perturbed = Perturbed(self, self.perturbations)
-        """What the perturbations do."""
-        self.parts = Parts(self, checked_parts(parts))
-        """What the circuit has besides the paper's two layers."""
         self.alpha = lift.alpha(parameters.tile_radius)
         """Similarity threshold, from the tile radius and the lift."""
         self.gain: float | None = None
@@ -93,8 +91,10 @@ class Circuit(ABC):
         elif parameters.gain != "control":
             self.gain = float(parameters.gain)
         controlled = self.gain is None
-        self.floor = rules.FLOOR * parameters.kappa * (1 - self.alpha) if controlled else 0.0
-        """Drives |[a]_+| up to this count as nothing (see `rules.FLOOR`)."""
+        self.floor = FLOOR * parameters.kappa * (1 - self.alpha) if controlled else 0.0
+        """Drives |[a]_+| up to this count as nothing."""
+        self.parts = self._assembled(checked_parts(parts))
+        """The paper's two layers, and what the circuit has besides."""
         self._state: CircuitState | None = None
         self._turn = threading.RLock()
         """Whoever presents something, or looks at the state, is alone with the circuit."""
@@ -106,6 +106,24 @@ class Circuit(ABC):
                     f"got {len(centers)}"
                 )
             self._state = self.seeded(lift(centers))
+
+    def _assembled(self, users: tuple[Part, ...]) -> Parts:
+        """The circuit's parts."""
+        return Parts(own_parts(self), users)
+
+    def sizes(self) -> dict[str, int]:
+        """Groups of cells, and how many there are."""
+        p = self.parameters
+        return {
+            **{"inputs": self.lift.n_inputs, "excitatory": p.n_tiles},
+            **{"inhibitory": p.n_interneurons, "readout": p.n_readouts},
+        }
+
+    def nothing(self) -> Task:
+        """A task that shows one empty point."""
+        p, streams = self.parameters, self.parts.streams(np.zeros(1, np.int64), False)
+        x, z = np.zeros((1, self.lift.n_inputs)), np.zeros((1, p.n_readouts))
+        return Task(x, z, True, (), False, lambda done: None, more=streams)
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name != "_turn"}
@@ -147,7 +165,10 @@ class Circuit(ABC):
 
     def changes(self) -> dict[str, Any]:
         """What differs from the paper's circuit, besides parameters: empty if nothing does."""
-        found = {"perturbations": self.perturbed.as_list(), "parts": self.parts.described()}
+        found = {
+            "perturbations": perturbing.described(self.perturbations),
+            "parts": self.parts.described(),
+        }
         return self.model.changes() | {name: value for name, value in found.items() if value}
 
     @property
@@ -318,7 +339,7 @@ class Circuit(ABC):
                 f"{len(rows)} in the first {len(x)}: give more points or fewer tiles, or give "
                 "tile_centers to the circuit"
             )
-        h, u, V = rules.rest(p.n_tiles, p.n_interneurons, self.gain)
+        h, u, V = reference.rest(p.n_tiles, p.n_interneurons, self.gain)
         return CircuitState(
             W=self.model.masked("feedforward", p.kappa * x[rows]),
             b=np.full(p.n_tiles, p.kappa * math.sqrt(self.alpha)),
@@ -334,33 +355,8 @@ class Circuit(ABC):
         and stay there."""
         p = self.parameters
         idle = empty_state(self)
-        idle.u = rules.rest(p.n_tiles, p.n_interneurons, self.gain)[1]
+        idle.u = reference.rest(p.n_tiles, p.n_interneurons, self.gain)[1]
         return idle
-
-    def recruit(self, state: CircuitState, x: FloatArray) -> None:
-        """Let a point that no tile answers start the next idle one, or move the least used:
-        W_i = kappa x, b_i = kappa sqrt(alpha); a tile that moves forgets its w."""
-        p = self.parameters
-        if p.tiles == "first":
-            return
-        gone = state.recruited == GONE
-        tile = rules.recruits(self._answering(state, x), state.in_use, state.b, p.recycle, gone)
-        if tile is None:
-            return
-        # New arrays, because those in the state may have been handed out.
-        new = np.arange(p.n_tiles) == tile
-        W = self.model.masked("feedforward", np.tile(p.kappa * x, (p.n_tiles, 1)))
-        W = self.perturbed.kept("feedforward", W, state.learned)
-        state.W = np.where(new[:, None], W, state.W)
-        state.b = np.where(new, p.kappa * math.sqrt(self.alpha), state.b)
-        if p.recycle:
-            state.w = np.where(new, 0.0, state.w)
-        state.recruited = np.where(new, state.learned, state.recruited)
-
-    def _answering(self, state: CircuitState, x: FloatArray) -> NDArray[np.bool_]:
-        """Which tiles answer a point well enough that it recruits none."""
-        a = rules.drive(state.W, state.b, x, self.alpha)
-        return rules.answers(a, state.b, self.alpha, self.parameters.recruit_below, self.floor)
 
     def _present(
         self,
@@ -382,7 +378,8 @@ class Circuit(ABC):
             numbers = first + (
                 np.arange(part.start, part.stop) if learn else np.zeros(len(x[part]))
             )
-            self.perturbed.lesion(state, int(numbers[0]))
+            for one in self.parts.all:
+                one.change(state, int(numbers[0]))
             task = Task(
                 x[part],
                 z[part],
@@ -391,7 +388,7 @@ class Circuit(ABC):
                 snapshot_every is not None,
                 lambda done, start=start: report(start + done),  # type: ignore[misc]
                 first + start,
-                self.perturbed.strengths(numbers.astype(np.int64), learn),
+                self.parts.streams(numbers.astype(np.int64), learn),
             )
             arrays = self._advance(state, task)
             self._check_finite(arrays, state, start)
@@ -405,8 +402,9 @@ class Circuit(ABC):
         return {name: np.concatenate([piece[name] for piece in pieces]) for name in pieces[0]}
 
     def _parts(self, first: int, count: int, size: int, learn: bool) -> Iterator[slice]:
-        """A stream in pieces of up to ``size``, cut where a lesion changes the state."""
-        cuts = [at - first for at in self.perturbed.events() if learn and 0 < at - first < count]
+        """A stream in pieces of up to ``size``, cut where a part changes the state."""
+        events = sorted({at - first for part in self.parts.all for at in part.events})
+        cuts = [at for at in events if learn and 0 < at < count]
         for begin, end in itertools.pairwise([0, *cuts, count]):
             for start in range(begin, end, size):
                 yield slice(start, min(start + size, end))

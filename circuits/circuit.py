@@ -1,4 +1,4 @@
-"""The circuit on Brian2."""
+"""The circuit on Brian2, and the solvers in NumPy that check it."""
 
 from __future__ import annotations
 
@@ -6,23 +6,29 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from circuits.base import Circuit
 from circuits.engines import choose_engine, make_engine
 from circuits.engines.wiring import Wiring
-from circuits.errors import EngineError, ParameterError, shown_path
+from circuits.errors import EngineError, ParameterError, shown, shown_path
 from circuits.lift import FloatArray, SphereLift
 from circuits.model import CircuitModel
 from circuits.parameters import CircuitParameters
-from circuits.parts import Part
-from circuits.perturbations import Perturbation
-from circuits.state import CircuitState, Task
+from circuits.parts.part import Part
+from circuits.parts.perturbations import Perturbation
+from circuits.reference import Paper, fixed_point
+from circuits.stages import EACH_PRESENTATION, EACH_STEP, STAGES, slots
+from circuits.state import CircuitState, Task, relative_change
 
 if TYPE_CHECKING:
     from brian2 import Network
+
+FIELDS = ("h", "u", "V", "W", "b", "w", "recruited", "last_size")
+"""What `Scene` takes from a `CircuitState` as it is."""
 
 
 class ManifoldCircuit(Circuit):
@@ -47,7 +53,7 @@ class ManifoldCircuit(Circuit):
         (n_tiles, d): where the tiles start, instead of on the first points of the stream.
     perturbations
         Lesions, currents, noise, frozen plasticity, a delay, unequal gains; see
-        `circuits.perturbations`.
+        `circuits.parts.perturbations`.
     parts
         Variables and rules of your own; see `circuits.Part`.
     """
@@ -188,3 +194,201 @@ class ManifoldCircuit(Circuit):
         super().__setstate__(values)
         self._engine = make_engine(self.engine, self)
         self._engine.values_set = values_set
+
+
+class ReferenceCircuit(Circuit):
+    """The circuit without Brian2: `circuits.reference` and the NumPy twins of the parts, stage by
+    stage.
+
+    Parameters
+    ----------
+    settling
+        "dynamics" takes the S steps of every presentation one by one, as the Brian2 circuit does;
+        "exact" jumps to where they lead (`circuits.reference.fixed_point`).
+    model
+        Equations and rules; each must have a NumPy function.
+    """
+
+    def __init__(
+        self,
+        parameters: CircuitParameters,
+        lift: SphereLift,
+        *,
+        settling: Literal["dynamics", "exact"] = "dynamics",
+        model: CircuitModel | None = None,
+        tile_centers: ArrayLike | None = None,
+        perturbations: Iterable[Perturbation] = (),
+        parts: Iterable[Part] = (),
+    ) -> None:
+        if settling not in ("dynamics", "exact"):
+            raise ParameterError(f"settling must be 'dynamics' or 'exact', got {shown(settling)}")
+        super().__init__(
+            parameters,
+            lift,
+            model=model,
+            tile_centers=tile_centers,
+            perturbations=perturbations,
+            parts=parts,
+        )
+        self.model.functions(parameters)  # refuses rules that only Brian2 can run
+        self.parts.require_numpy()
+        if settling == "exact":
+            self.model.require_closed_form()
+            self.parts.require_closed_form()
+        self.settling = settling
+        self.engine = "reference" if settling == "dynamics" else "exact"
+
+    @classmethod
+    def load(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        settling: Literal["dynamics", "exact"] = "dynamics",
+        model: CircuitModel | None = None,
+        parts: Iterable[Part] | None = None,
+    ) -> Self:
+        """The circuit that ``save`` wrote, of this class or on Brian2.
+
+        ``model`` and ``parts`` are used instead of those in the file, which have no NumPy functions
+        of their own.
+        """
+        from circuits.storage.saved_circuit import Kept
+
+        kept = Kept(path)
+        circuit = cls(
+            kept.parameters,
+            kept.lift,
+            settling=settling,
+            model=kept.model if model is None else model,
+            perturbations=kept.perturbations,
+            parts=kept.parts_or(parts),
+        )
+        if kept.values_set:
+            raise ParameterError(
+                f"{shown_path(path)} has values that were set on a network "
+                f"({', '.join(kept.values_set)}), which NumPy does not have: use ManifoldCircuit"
+            )
+        kept.restore(circuit)
+        return circuit
+
+    def _advance(self, state: CircuitState, task: Task) -> dict[str, FloatArray]:
+        s = Scene(self, state, task)
+        out: dict[str, list[Any]] = {}
+        # Diverging rates overflow; the caller finds and names them.
+        with np.errstate(over="ignore", invalid="ignore"):
+            for done in range(len(task.x)):
+                for name, value in s.present(done).items():
+                    out.setdefault(name, []).append(value)
+                task.report(done + 1)
+        s.store(state)
+        return {name: np.array(values) for name, values in out.items()}
+
+
+class Scene:
+    """A circuit in NumPy while a stream goes through it: what the methods of parts call ``s``."""
+
+    a: FloatArray
+    y: FloatArray
+    u_rest: FloatArray
+
+    def __init__(self, circuit: ReferenceCircuit, state: CircuitState, task: Task) -> None:
+        self._circuit, self._task, core = circuit, task, Paper(circuit)
+        parts = circuit.parts
+        self._methods = {
+            slot: [*filter(callable, [getattr(core, slot, None)]), *parts.methods(slot)]
+            for slot in STAGES
+        }
+        self._following = [
+            method
+            for slot in slots("answer")
+            for method in [
+                *filter(callable, [getattr(core, slot, None)]),
+                *parts.methods(slot, follows_h=True),
+            ]
+        ]
+        self._stages = {
+            stage: [method for slot in slots(stage) for method in self._methods[slot]]
+            for stage in (*EACH_STEP, *EACH_PRESENTATION)
+        }
+        self._path: list[Any] = []
+        self.learn, self.learned_at, self.learned = task.learn, state.learned, state.learned
+        self.sqrt_alpha = circuit.alpha**0.5
+        for field in FIELDS:
+            setattr(self, field, getattr(state, field))
+        for name, value in parts.read(circuit, state, task).items():
+            setattr(self, name, value)
+
+    def present(self, done: int) -> dict[str, Any]:
+        """One presentation, from loading its point to learning from it: what a result holds."""
+        task, answer = self._task, EACH_PRESENTATION.index("load")
+        self.x, self.z, self.label = task.x[done], task.z[done], task.z[done]
+        self.number, self.step = task.first + done, 0
+        for name, values in task.more.items():
+            setattr(self, name, values[done])
+        for stage in EACH_PRESENTATION[answer:]:
+            self.at(stage)
+        self._path.clear()
+        before = self._jump() if self._circuit.settling == "exact" else self._settle()
+        found = {
+            f"{name}_trace": np.array(self._followed())
+            if name == "y"
+            else np.array([row["huV".index(name)] for row in self._path])
+            for name in task.record
+        }
+        self.at("answer")
+        found |= {"h": self.h, "u": self.u, "y": self.y}
+        found["change"] = relative_change(before[0], self.h, before[1], self.u)
+        for stage in EACH_PRESENTATION[1:answer]:
+            self.at(stage)
+        self.learned += self.learn
+        if task.snapshots:
+            found |= {f"{name}_snapshots": getattr(self, name) for name in ("W", "b", "w")}
+        return found
+
+    def at(self, stage: str) -> None:
+        """What happens at a stage."""
+        for method in self._stages[stage]:
+            method(self)
+
+    def _settle(self) -> tuple[FloatArray, FloatArray]:
+        """Take the steps; returns h and u before the last."""
+        before = self.h, self.u
+        for step in range(1, self._circuit.n_steps + 1):
+            self.step, before = step, (self.h, self.u)
+            self.move()
+            if self._task.record:
+                self._path.append((self.h, self.u, self.V))
+        return before
+
+    def move(self) -> None:
+        """One step of dt."""
+        for stage in self._circuit.model.each_step:
+            self.at(stage)
+
+    def _jump(self) -> tuple[FloatArray, FloatArray]:
+        """The closed form, along where u rests. A trace is its end at every step."""
+        a, direction = self.a, self.u_rest / np.linalg.norm(self.u_rest)
+        for part in self._circuit.parts.all:
+            a = part.settled(self, a)
+        self.h, self.u, self.V = fixed_point(a, direction, self._circuit.floor)
+        self._path += [(self.h, self.u, self.V)] * self._circuit.n_steps
+        return self.h, self.u
+
+    def _followed(self) -> list[FloatArray]:
+        """y as it follows h at every step."""
+        settled, found = self.h, []
+        for h, _, _ in self._path:
+            self.h = h
+            for method in self._following:
+                method(self)
+            found.append(self.y)
+        self.h = settled
+        return found
+
+    def store(self, state: CircuitState) -> None:
+        """Put everything that a circuit remembers back into its state."""
+        for field in FIELDS:
+            setattr(state, field, getattr(self, field))
+        state.shown += len(self._task.x)
+        state.learned = self.learned
+        state.extra |= self._circuit.parts.write(self._circuit, self)

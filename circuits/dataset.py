@@ -14,6 +14,7 @@ import numpy as np
 
 from circuits.errors import LostLabelWarning, UnsettledWarning
 from circuits.lift import FloatArray
+from circuits.parts import perturbations as perturbing
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -131,7 +132,7 @@ def make_dataset(
         "lift": json.dumps(circuit.lift.as_dict()),
         "model": json.dumps(circuit.model.as_dict()),
         "model_changes": json.dumps(circuit.changes()),
-        "perturbations": json.dumps(circuit.perturbed.as_list()),
+        "perturbations": json.dumps(perturbing.described(circuit.perturbations)),
         "alpha": circuit.alpha,
         "gain": "control" if circuit.gain is None else circuit.gain,
         "first_presentation": first,
@@ -204,7 +205,7 @@ def warn_if_unsettled(change: FloatArray, circuit: Circuit) -> None:
 
     Rates that noise moves do not: that they don't is no surprise.
     """
-    if circuit.perturbed.moves_rates:
+    if perturbing.moves_rates(circuit):
         return
     unsettled = int((change > SETTLED_CHANGE).sum())
     if unsettled > UNSETTLED_SHARE * len(change):

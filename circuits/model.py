@@ -3,7 +3,7 @@
 For example, a leak in the excitatory cells:
 
     from circuits import CircuitModel, ManifoldCircuit
-    from circuits.rules import Rule
+    from circuits.parts.other_readouts import GATED, learn_gated
 
     leaky = Rule("dh/dt = (gain*(a - inhibition) - 0.1*h)/tau_h : 1")
     circuit = ManifoldCircuit(parameters, lift, model=CircuitModel(excitatory=leaky))
@@ -13,18 +13,18 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from circuits import rules
+from circuits import readout, reference, tiling
 from circuits.errors import InputError, ParameterError
 from circuits.lift import FloatArray
 from circuits.parameters import format_seconds, seconds
-from circuits.rules import Rule
+from circuits.parts.other_readouts import GATED, learn_gated
 from circuits.stages import EACH_PRESENTATION, EACH_STEP
 
 if TYPE_CHECKING:
@@ -34,6 +34,30 @@ SYNAPSES = {"lateral": "V", "feedforward": "W", "classifier": "w"}
 """The synapses, and the weights they have."""
 
 Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One rule of the circuit: its Brian2 text, and the NumPy function that computes the same.
+
+    Without a function the rule runs on Brian2 alone, and the NumPy reference refuses it.
+    """
+
+    brian2: str
+    numpy: Callable[..., Any] | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "brian2", self.brian2.strip())
+
+
+READOUT = {name: Rule(text, reference.ANSWER[name]) for name, text in readout.ANSWER.items()}
+"""The readout's nonlinearities by name."""
+
+CLASSIFY = {
+    "paper": Rule(readout.CLASSIFIER, reference.learn_classifier),
+    "gated": Rule(GATED, learn_gated),
+}
+"""How w learns, by name."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,19 +70,19 @@ class CircuitModel:
     the text itself, or found in ``namespace``.
     """
 
-    excitatory: Rule = rules.EXCITATORY
+    excitatory: Rule = Rule(tiling.EXCITATORY, reference.step_excitatory)
     """Equations of the tiles: ``dh/dt``, and whatever else the cells have. NumPy:
     (h, a, inhibition, gamma_h) -> h."""
-    inhibitory: Rule = rules.INHIBITORY
+    inhibitory: Rule = Rule(tiling.INHIBITORY, reference.step_inhibitory)
     """Equations of the interneurons: ``du/dt``. NumPy: (u, excitation, gamma_u) -> u."""
-    lateral: Rule = rules.LATERAL
+    lateral: Rule = Rule(tiling.LATERAL, reference.step_lateral)
     """Equations of the fast synapses: ``dV/dt``. NumPy: (V, u, h, gamma_V) -> V."""
     readout: Rule | None = None
     """Code that computes y from ``net`` = w.h (w.h/sum(h) under the gated rule), z and mu. NumPy:
     (net, z, mu) -> y. ``None`` is the nonlinearity that ``CircuitParameters.readout`` names."""
-    feedforward: Rule = rules.FEEDFORWARD
+    feedforward: Rule = Rule(tiling.FEEDFORWARD, reference.learn_feedforward)
     """Code by which W learns. NumPy: (W, h, x, eta) -> W."""
-    bias: Rule = rules.BIAS
+    bias: Rule = Rule(tiling.BIAS, reference.learn_bias)
     """Code by which b learns. NumPy: (b, h, alpha, eta) -> b."""
     classifier: Rule | None = None
     """Code by which w learns, at ``rate``. NumPy: (w, y, h, rate) -> w. ``None`` is the rule that
@@ -114,12 +138,23 @@ class CircuitModel:
 
     def answer(self, p: CircuitParameters) -> Rule:
         """The rule of the readout."""
-        return rules.READOUT[p.readout] if self.readout is None else self.readout
+        return READOUT[p.readout] if self.readout is None else self.readout
 
     def classify(self, p: CircuitParameters) -> Rule:
         """The rule by which w learns."""
-        own = {"paper": rules.CLASSIFIER, "gated": rules.GATED}[p.readout_rule]
-        return own if self.classifier is None else self.classifier
+        return CLASSIFY[p.readout_rule] if self.classifier is None else self.classifier
+
+    def functions(self, p: CircuitParameters) -> dict[str, Any]:
+        """The NumPy functions of all rules, by name."""
+        named = {"readout": self.answer, "classifier": self.classify}
+        rules = {n: named[n](p) if n in named else getattr(self, n) for n in RULES}
+        for name, rule in rules.items():
+            if rule.numpy is None:
+                raise ParameterError(
+                    f"the rule {name!r} has only Brian2 text, which the NumPy reference cannot "
+                    f"run: give Rule(text, function), or use ManifoldCircuit"
+                )
+        return {name: rule.numpy for name, rule in rules.items()}
 
     def delay_steps(self, p: CircuitParameters) -> int:
         """The delay in steps of dt."""
@@ -174,17 +209,6 @@ class CircuitModel:
                     f"{shapes[name]}, got {mask.shape}"
                 )
         self.delay_steps(p)
-
-    def require_numpy(self, p: CircuitParameters) -> None:
-        """Refuse rules that only Brian2 can run."""
-        for name in RULES:
-            named = {"readout": self.answer, "classifier": self.classify}
-            rule = named[name](p) if name in named else getattr(self, name)
-            if rule.numpy is None:
-                raise ParameterError(
-                    f"the rule {name!r} has only Brian2 text, which the NumPy reference cannot "
-                    f"run: give Rule(text, function), or use ManifoldCircuit"
-                )
 
     def require_closed_form(self) -> None:
         """Refuse a model whose rates settle elsewhere than the paper's."""

@@ -1,365 +1,188 @@
-"""The reference solver: the paper's algorithm in NumPy, to be read next to its equations."""
+"""The paper's circuit in NumPy, written from its equations and to be read beside them.
+
+x_t (n) is the input of presentation t. Layer one has excitatory rates h (m), inhibitory rates u
+(k), fast synapses V (k, m), slow synapses W (m, n) and biases b (m). Layer two has readouts y (r)
+with labels z (r) and synapses w (r, m). Eq. (Online1), (ystep), ... are the paper's labels.
+"""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
-from typing import Any, Literal, Self
+import math
+from functools import cache
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
-from circuits import rules
-from circuits.base import Circuit
-from circuits.errors import ParameterError, shown, shown_path
-from circuits.lift import FloatArray, SphereLift
-from circuits.model import CircuitModel
-from circuits.parameters import CircuitParameters
-from circuits.parts import Part
-from circuits.parts.part import Scene
-from circuits.perturbations import Perturbation
-from circuits.perturbing import Perturbed
-from circuits.rules import Rule
-from circuits.state import CircuitState, Task, relative_change, started
+from circuits.lift import FloatArray
 
-NOTHING = rules.Start(0.0, 0.0, 0.0, 1.0, 0.0, 1.0)
-"""How a presentation starts that drives no tile."""
+# Layer one: the iteration after Eq. (Online1)
 
 
-class ReferenceCircuit(Circuit):
-    """The circuit without Brian2.
+def drive(W: FloatArray, b: FloatArray, x: FloatArray, alpha: float) -> FloatArray:
+    """What stays fixed while the rates settle: a = W x - sqrt(alpha) b."""
+    a: FloatArray = W @ x - math.sqrt(alpha) * b
+    return a
 
-    Parameters
-    ----------
-    settling
-        "dynamics" takes the S steps of every presentation one by one, as the Brian2 circuit does;
-        "exact" jumps to where they lead (`rules.fixed_point`).
-    model
-        Equations and rules; each must have a NumPy function.
+
+def step_excitatory(
+    h: FloatArray, a: FloatArray, inhibition: FloatArray, gamma: float | FloatArray
+) -> FloatArray:
+    """h <- [h + gamma_h (a - V^T u)]_+."""
+    return np.maximum(h + gamma * (a - inhibition), 0.0)
+
+
+def step_inhibitory(u: FloatArray, excitation: FloatArray, gamma: float) -> FloatArray:
+    """u <- [u + gamma_u (V h - u)]_+."""
+    return np.maximum(u + gamma * (excitation - u), 0.0)
+
+
+def step_lateral(V: FloatArray, u: FloatArray, h: FloatArray, gamma: float) -> FloatArray:
+    """V <- [V + gamma_V (u h^T - V)]_+."""
+    return np.maximum(V + gamma * (outer(u, h) - V), 0.0)
+
+
+def step(
+    h: FloatArray, u: FloatArray, V: FloatArray, a: FloatArray, gamma: tuple[float, float, float]
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """One step of all three, from their old values; gamma is (gamma_h, gamma_u, gamma_V)."""
+    return (
+        step_excitatory(h, a, u @ V, gamma[0]),
+        step_inhibitory(u, V @ h, gamma[1]),
+        step_lateral(V, u, h, gamma[2]),
+    )
+
+
+def learn_feedforward(W: FloatArray, h: FloatArray, x: FloatArray, eta: float) -> FloatArray:
+    """W <- W + eta (h x^T - W)."""
+    return W + eta * (outer(h, x) - W)
+
+
+def learn_bias(b: FloatArray, h: FloatArray, alpha: float, eta: float) -> FloatArray:
+    """b <- b + eta (sqrt(alpha) h - b)."""
+    return b + eta * (math.sqrt(alpha) * h - b)
+
+
+# Layer two
+
+
+def answer_clip(net: FloatArray, z: FloatArray, mu: FloatArray) -> FloatArray:
+    """Eq. (ystep): y = clip(mu w.h + z, -1, 1), with net = w.h."""
+    return np.clip(mu * net + z, -1.0, 1.0)
+
+
+def answer_tanh(net: FloatArray, z: FloatArray, mu: FloatArray) -> FloatArray:
+    """Eq. (ytanh): y = tanh(mu w.h + z)."""
+    return np.tanh(mu * net + z)
+
+
+ANSWER = {"clip": answer_clip, "tanh": answer_tanh}
+
+
+def learn_classifier(w: FloatArray, y: FloatArray, h: FloatArray, rate: float) -> FloatArray:
+    """Eq. (wstep): w <- w + rate (y h - w), with rate = 1/(t + 1)."""
+    return w + rate * (outer(y, h) - w)
+
+
+# Where the rates settle, and where they start
+
+
+def outer(u: FloatArray, h: FloatArray) -> FloatArray:
+    """u h^T."""
+    return u[:, None] * h
+
+
+def fixed_point(
+    a: FloatArray, direction: FloatArray, floor: float = 0.0
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Where the steps lead: h = [a]_+/|[a]_+|, |u|^2 = |[a]_+|, V = u h^T; all zero where |[a]_+|
+    does not exceed the floor.
+
+    The equations leave the direction of u open. From a start with V = u h^T it never changes.
+    """
+    positive = np.maximum(a, 0.0)
+    size = math.sqrt(positive @ positive)
+    if not size > floor:
+        return np.zeros_like(a), np.zeros_like(direction), np.zeros((len(direction), len(a)))
+    h, u = positive / size, math.sqrt(size) * direction
+    return h, u, outer(u, h)
+
+
+def rest(
+    n_tiles: int, n_interneurons: int, gain: float | None
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """h, u and V at rest: |h| = 1, V = u h^T, and |u|^2 = 2/gain, the usual size of the drive (1 if
+    there is no constant gain)."""
+    h = np.full(n_tiles, 1 / math.sqrt(n_tiles))
+    u = rest_direction(n_interneurons) * (1.0 if gain is None else math.sqrt(2 / gain))
+    return h, u, outer(u, h)
+
+
+@cache
+def rest_direction(n_interneurons: int) -> FloatArray:
+    """The unit vector along which u starts, u_j ~ 1 + j/k: interneurons stay tellable apart."""
+    direction = 1 + np.arange(n_interneurons) / n_interneurons
+    direction /= np.linalg.norm(direction)
+    direction.flags.writeable = False  # the same for all who ask
+    return direction
+
+
+class Paper:
+    """The stages of a presentation, in the order of `circuits.stages`.
+
+    ``s`` is the circuit: its state, and what is known of the presentation.
     """
 
-    def __init__(
-        self,
-        parameters: CircuitParameters,
-        lift: SphereLift,
-        *,
-        settling: Literal["dynamics", "exact"] = "dynamics",
-        model: CircuitModel | None = None,
-        tile_centers: ArrayLike | None = None,
-        perturbations: Iterable[Perturbation] = (),
-        parts: Iterable[Part] = (),
-    ) -> None:
-        if settling not in ("dynamics", "exact"):
-            raise ParameterError(f"settling must be 'dynamics' or 'exact', got {shown(settling)}")
-        super().__init__(
-            parameters,
-            lift,
-            model=model,
-            tile_centers=tile_centers,
-            perturbations=perturbations,
-            parts=parts,
-        )
-        self.model.require_numpy(parameters)
-        self.parts.require_numpy()
-        if settling == "exact":
-            self.model.require_closed_form()
-            self.perturbed.require_closed_form()
-            self.parts.require_closed_form()
-        self.settling = settling
-        self.engine = "reference" if settling == "dynamics" else "exact"
+    def __init__(self, c: Any) -> None:
+        self.c, self.p = c, c.parameters
+        self.mu = np.array(self.p.mu_per_readout)
+        self.h_rest, self.u_rest, _ = rest(self.p.n_tiles, self.p.n_interneurons, c.gain)
+        self.rule = c.model.functions(self.p)
+        self.gamma = c.gamma(1.0)
 
-    @classmethod
-    def load(
-        cls,
-        path: str | os.PathLike[str],
-        *,
-        settling: Literal["dynamics", "exact"] = "dynamics",
-        model: CircuitModel | None = None,
-        parts: Iterable[Part] | None = None,
-    ) -> Self:
-        """The circuit that ``save`` wrote, of this class or on Brian2.
+    def drive(self, s: Any) -> None:
+        """The drive of the point, and the gain."""
+        s.a = drive(s.W, s.b, s.x, self.c.alpha)
+        s.gain, s.kept, s.u_rest = self.c.gain, 1.0, self.u_rest
 
-        ``model`` and ``parts`` are used instead of those in the file, which have no NumPy functions
-        of their own.
-        """
-        from circuits.storage.saved_circuit import Kept
+    def before_restart(self, s: Any) -> None:
+        """Where the rates start."""
+        s.h_start, s.u_start = self.h_rest, s.u_rest
 
-        kept = Kept(path)
-        if model is None:
-            model = kept.model
-        circuit = cls(
-            kept.parameters,
-            kept.lift,
-            settling=settling,
-            model=model,
-            perturbations=kept.perturbations,
-            parts=kept.parts_or(parts),
-        )
-        if kept.values_set:
-            raise ParameterError(
-                f"{shown_path(path)} has values that were set on a network "
-                f"({', '.join(kept.values_set)}), which NumPy does not have: use ManifoldCircuit"
-            )
-        kept.restore(circuit)
-        return circuit
+    def after_restart(self, s: Any) -> None:
+        """There are synapses between connected pairs only."""
+        s.V = self.c.model.masked("lateral", s.V)
 
-    def _advance(self, state: CircuitState, task: Task) -> dict[str, FloatArray]:
-        out: dict[str, list[FloatArray]] = {}
+    def sums(self, s: Any) -> None:
+        """V^T u and V h."""
+        s.inhibition, s.excitation = s.u @ s.V, s.V @ s.h
 
-        def store(name: str, value: FloatArray) -> None:
-            out.setdefault(name, []).append(value)
+    def lateral(self, s: Any) -> None:
+        """The fast synapses."""
+        s.V = self.c.model.masked("lateral", self.rule["lateral"](s.V, s.u, s.h, self.gamma[2]))
 
-        # Diverging rates overflow; the caller finds and names them.
-        with np.errstate(over="ignore", invalid="ignore"):
-            for done, (x, z) in enumerate(zip(task.x, task.z, strict=True)):
-                now = Moment(self.perturbed, task.strengths[done], task.first + done, state.learned)
-                s = Scene(
-                    self.parts, state, x=x, z=z, a=None, y=None, inhibition=0.0, excitation=0.0
-                )
-                self._load(s, task.learn and not now.freezes("tiles"))
-                change, traces = self._settle(state, s, task.record, now)
-                self.parts.at("before_answer", s)
-                s.y = self._answer(state, state.h, z, now)
-                self.parts.at("answer", s)
-                self.parts.at("after_answer", s)
-                h, y = state.h, s.y
-                for name, value in (("h", h), ("u", state.u), ("y", y)):
-                    store(name, value)
-                store("change", np.array(change))
-                if "y" in task.record:
-                    # With w fixed through the presentation y follows from the trace of h.
-                    traces["y"] = np.array(
-                        [self._answer(state, row, z, now) for row in traces["h"]]
-                    )
-                for name in task.record:
-                    store(f"{name}_trace", traces[name])
-                self.parts.at("before_learn", s)
-                if task.learn:
-                    self._learn(state, x, y, now)
-                self.parts.at("learn", s)
-                self.parts.at("after_learn", s)
-                if task.snapshots:
-                    for name in ("W", "b", "w"):
-                        store(f"{name}_snapshots", getattr(state, name))
-                self.parts.at("before_load", s)
-                state.shown += 1
-                task.report(done + 1)
-        return {name: np.array(values) for name, values in out.items()}
+    def rates(self, s: Any) -> None:
+        """Excitatory and inhibitory rates."""
+        gamma = s.gain * self.p.dt_ / self.p.tau_h_
+        s.h = self.rule["excitatory"](s.h, s.a, s.inhibition, gamma)
+        s.u = self.rule["inhibitory"](s.u, s.excitation, self.gamma[1])
 
-    _drive: FloatArray | None = None
-    """The drive of the point that may recruit a tile, as the parts have left it."""
+    def before_answer(self, s: Any) -> None:
+        """The input of the readout."""
+        s.net = s.w @ s.h
 
-    def _answering(self, state: CircuitState, x: FloatArray) -> NDArray[np.bool_]:
-        if self._drive is None:
-            return super()._answering(state, x)
-        below = self.parameters.recruit_below
-        return rules.answers(self._drive, state.b, self.alpha, below, self.floor)
+    def answer(self, s: Any) -> None:
+        """The readout."""
+        s.y = self.rule["readout"](s.net, s.z, self.mu)
 
-    def _load(self, s: Scene, recruits: bool) -> None:
-        """Take the next point: its drive, and a tile for it if none responds."""
-        parts, state = self.parts, s.state
-        parts.at("load", s)
-        parts.at("after_load", s)
-        parts.at("before_drive", s)
-        s.a = rules.drive(state.W, state.b, s.x, self.alpha)
-        parts.at("drive", s)
-        parts.at("after_drive", s)
-        parts.at("before_recruit", s)
-        if recruits:
-            self._drive = s.a
-            self.recruit(state, s.x)
-            self._drive = None
-            drive = rules.drive(state.W, state.b, s.x, self.alpha)
-            s.a = np.where(state.recruited == state.learned, drive, s.a)
-        parts.at("recruit", s)
-        parts.at("after_recruit", s)
+    def before_learn(self, s: Any) -> None:
+        """The rate of w: 1/(t + 1), t from 0."""
+        s.rate = 1 / (s.learned + 1)
 
-    def _answer(self, state: CircuitState, h: FloatArray, z: FloatArray, now: Moment) -> FloatArray:
-        p = self.parameters
-        net = state.w @ h
-        if p.readout_rule == "gated":
-            net = rules.pooled(net, h)
-        driven = z + now.injected("y") if self.perturbations else z
-        y = _run(self.model.answer(p), net, driven, np.array(p.mu_per_readout))
-        y = rules.clamped(y, z) if p.clamp_labels else y
-        if "y" in self.perturbed.noisy:
-            y = y + now.noise("y")
-            y = np.clip(y, -1.0, 1.0) if self.perturbed.bounds_answer else y
-        return y
-
-    def _learn(self, state: CircuitState, x: FloatArray, y: FloatArray, now: Moment) -> None:
-        """One presentation's learning, from the settled h: w, W and b together."""
-        p, model = self.parameters, self.model
-        state.learned += 1
-        if model.learns:
-            rate = 1 / state.learned if p.readout_rate == "running_mean" else float(p.readout_rate)
-            h, eta = state.h, p.learning_rate
-            if not now.freezes("w"):
-                state.w = _run(model.classify(p), state.w, y, h, rate)
-            if not now.freezes("W"):
-                state.W = _run(model.feedforward, state.W, h, x, eta)
-            if not now.freezes("b"):
-                state.b = _run(model.bias, state.b, h, self.alpha, eta)
-        for name in ("w", "W", "b") if self.perturbations else ():
-            if name in self.perturbed.noisy:
-                # What is drawn for the synapses of idle tiles is not used.
-                there = state.in_use[:, None] if name == "W" else state.in_use
-                setattr(state, name, getattr(state, name) + there * now.noise(name))
-        state.w = now.kept("classifier", model.masked("classifier", state.w))
-        state.W = now.kept("feedforward", model.masked("feedforward", state.W))
-
-    def _settle(
-        self, state: CircuitState, s: Scene, record: tuple[str, ...], now: Moment
-    ) -> tuple[float, dict[str, FloatArray]]:
-        """Settle h, u and V on the drive; return the last step's change and the traces."""
-        p = self.parameters
-        steps = p.steps_per_presentation
-        self.parts.at("before_measure", s)
-        a = s.a
-        if self.settling == "exact":
-            direction = self._direction(state)
-            begin = rules.start(a, self.floor, state.last_size, self.gain)
-            if self.perturbations and begin.gain:
-                a = a + state.in_use * now.injected("h") / begin.gain
-            state.h, state.u, state.V = rules.fixed_point(a, direction, self.floor)
-            state.last_size = begin.last
-            for stage in ("measure", "after_measure", "before_restart", "restart", "after_restart"):
-                self.parts.at(stage, s)
-            # The closed form has no path: a trace of it is its end at every step.
-            return 0.0, {
-                name: np.repeat(getattr(state, name)[None], steps, axis=0)
-                for name in ("h", "u", "V")
-                if record
-            }
-        line = self.model.delay_line(p)
-        begin = rules.start(a, self.floor, state.last_size, self.gain)
-        state.last_size = begin.last
-        for stage in ("measure", "after_measure", "before_restart"):
-            self.parts.at(stage, s)
-        h, u, _ = rules.rest(p.n_tiles, p.n_interneurons, self.gain)
-        if self.perturbations:
-            u = np.where(self.perturbed.gone("interneurons", state.learned), 0.0, u)
-        before_V = state.V
-        state.h, state.u, V, on_their_way = started(self, state, begin, h, u)
-        V = self.perturbed.started_lateral(V, before_V, state.learned, now.strengths)
-        state.V = self.model.masked("lateral", V)
-        state.extra |= on_their_way
-        self.parts.at("restart", s)
-        self.parts.at("after_restart", s)
-        path = []
-        before = state.h, state.u
-        gamma_h: Any = begin.gain * p.dt_ / p.tau_h_
-        if self.perturbed.has_unequal_gain:
-            gamma_h = gamma_h * self.perturbed.gain_factors()
-        gamma = gamma_h, p.dt_ / p.tau_u_, p.dt_ / p.tau_V_
-        gain = gamma_h * p.tau_h_ / p.dt_
-        now = replace(now, begin=begin, gain=gain, alive=u > 0)
-        perturbed = bool(self.perturbations)
-        for step in range(steps):
-            before = state.h, state.u
-            self._step(state, s, gamma, line, replace(now, step=step) if perturbed else now)
-            if record:
-                path.append((state.h, state.u, state.V))
-        traces = {
-            name: np.array(rows)
-            for name, rows in zip(
-                ("h", "u", "V") if path else (), zip(*path, strict=True), strict=True
-            )
-        }
-        return float(relative_change(before[0], state.h, before[1], state.u)), traces
-
-    def _direction(self, state: CircuitState) -> FloatArray:
-        """Unit vector along which u settles: that of rest, without interneurons that are gone."""
-        rest = rules.rest_direction(self.parameters.n_interneurons)
-        if not self.perturbations:
-            return rest
-        there = np.where(self.perturbed.gone("interneurons", state.learned), 0.0, rest)
-        direction: FloatArray = there / np.linalg.norm(there)
-        return direction
-
-    def _step(
-        self,
-        state: CircuitState,
-        s: Scene,
-        gamma: tuple[Any, float, float],
-        line: list[str],
-        now: Moment,
-    ) -> None:
-        """One step of the model, in the model's order (`CircuitModel.each_step`)."""
-        model, at = self.model, self.parts.at
-        gamma_h, gamma_u, gamma_V = gamma
-        h_seen = state.extra[line[-2]] if line else state.h
-        u_seen = state.extra[line[-1]] if line else state.u
-        for what in model.each_step:
-            at(f"before_{what}", s)
-            if what == "sums":
-                s.inhibition, s.excitation = u_seen @ state.V, state.V @ h_seen
-            elif what == "lateral":
-                if not now.freezes("V"):
-                    state.V = _run(model.lateral, state.V, state.u, state.h, gamma_V)
-                if "V" in self.perturbed.noisy:
-                    there = now.alive[:, None] & state.in_use
-                    noise = there * now.begin.scale * now.noise("V")
-                    state.V = np.maximum(state.V + noise, 0.0)
-                state.V = now.kept("lateral", model.masked("lateral", state.V))
-            elif what == "rates":
-                if line:
-                    moved = [state.h, state.u, *(state.extra[name] for name in line[:-2])]
-                    state.extra |= dict(zip(line, moved, strict=True))
-                if self.perturbations and now.begin.gain > 0:
-                    s.inhibition = s.inhibition - state.in_use * now.injected("h") / now.gain
-                if self.perturbations:
-                    s.excitation = s.excitation + now.alive * now.begin.scale * now.injected("u")
-                h, u = state.h, state.u
-                state.h = _run(model.excitatory, h, s.a, s.inhibition, gamma_h)
-                state.u = _run(model.inhibitory, u, s.excitation, gamma_u)
-                if "h" in self.perturbed.noisy:
-                    noise = now.begin.covered * state.in_use * now.noise("h")
-                    state.h = np.maximum(state.h + noise, 0.0)
-                if "u" in self.perturbed.noisy:
-                    noise = now.alive * now.begin.scale * now.noise("u")
-                    state.u = np.maximum(state.u + noise, 0.0)
-            at(what, s)
-            at(f"after_{what}", s)
-
-
-def _run(rule: Rule, *values: Any) -> FloatArray:
-    """What a rule's NumPy function gives; `CircuitModel.require_numpy` saw that it has one."""
-    assert rule.numpy is not None
-    return np.asarray(rule.numpy(*values), dtype=float)
-
-
-@dataclass(frozen=True)
-class Moment:
-    """What perturbations do at a step of a presentation."""
-
-    perturbed: Perturbed
-    strengths: FloatArray
-    number: int
-    """Of the presentation, for what is drawn at random."""
-    learned: int
-    """Presentations learned from, which says what is gone."""
-    step: int = 0
-    begin: rules.Start = NOTHING
-    gain: Any = 0.0
-    """What the net input of every tile is multiplied by."""
-    alive: Any = True
-    """Which interneurons there are."""
-
-    def injected(self, into: str) -> Any:
-        """Current into h, u or y."""
-        return self.perturbed.injected(into, self.strengths, self.step)
-
-    def noise(self, on: str) -> Any:
-        """What noise adds; rates and V have it at every step, counted from 1, as on Brian2."""
-        step = self.step + 1 if on in ("h", "u", "V") else 0
-        return self.perturbed.noise(on, self.strengths, self.number, step)
-
-    def freezes(self, what: str) -> bool:
-        """Whether the plasticity of something stands still."""
-        return self.perturbed.freezes(what, self.strengths)
-
-    def kept(self, synapses: str, weights: FloatArray) -> FloatArray:
-        """Weights with those of cut synapses at zero."""
-        return self.perturbed.kept(synapses, weights, self.learned)
+    def learn(self, s: Any) -> None:
+        """All three from the settled h."""
+        if s.learn and self.c.model.learns:
+            model, eta = self.c.model, self.p.learning_rate
+            s.w = model.masked("classifier", self.rule["classifier"](s.w, s.y, s.h, s.rate))
+            W = self.rule["feedforward"](s.W, s.h, s.x, eta)
+            s.W = model.masked("feedforward", W)
+            s.b = self.rule["bias"](s.b, s.h, self.c.alpha, eta)

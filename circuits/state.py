@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from circuits import rules
 from circuits.checks import as_count, as_floats, as_number
 from circuits.errors import InputError, shown
 from circuits.lift import FloatArray
@@ -69,6 +68,8 @@ def empty_state(circuit: Circuit) -> CircuitState:
 
 def checked_state(circuit: Circuit, state: Any) -> CircuitState:
     """A copy of a state that fits a circuit, or an error that says what does not."""
+    from circuits.parts.perturbations import takes_tiles
+
     if not isinstance(state, CircuitState):
         raise InputError(f"state must be a CircuitState, got {shown(state)}")
     arrays: dict[str, Any] = {}
@@ -85,7 +86,7 @@ def checked_state(circuit: Circuit, state: Any) -> CircuitState:
         arrays[name] = as_count(getattr(state, name), f"the state's {name}")
     arrays["recruited"] = _checked_recruited(state.recruited, circuit.parameters.n_tiles)
     arrays["last_size"] = as_number(state.last_size, "the state's last_size", above=0)
-    if (arrays["recruited"] == GONE).any() and not circuit.perturbed.takes_tiles:
+    if (arrays["recruited"] == GONE).any() and not takes_tiles(circuit):
         raise InputError(
             f"the state has {(arrays['recruited'] == GONE).sum()} tiles that a lesion has removed, "
             "and this circuit has no such lesion: give it the same perturbations"
@@ -129,34 +130,13 @@ class Task:
     """Called with the presentations of this chunk that are done."""
     first: int = 0
     """Number of the first of them in the circuit's life: what is perturbed depends on it."""
-    strengths: FloatArray = dataclasses.field(default_factory=lambda: np.zeros((0, 0)))
-    """(presentation, perturbation): how strong each perturbation is, if there are any."""
+    more: dict[str, FloatArray] = dataclasses.field(default_factory=dict)
+    """Streams of the circuit's parts."""
 
-    def __post_init__(self) -> None:
-        if not self.strengths.size:
-            object.__setattr__(self, "strengths", np.zeros((len(self.x), 0)))
-
-
-def started(
-    circuit: Circuit,
-    state: CircuitState,
-    begin: rules.Start,
-    rest_h: FloatArray,
-    rest_u: FloatArray,
-) -> tuple[FloatArray, FloatArray, FloatArray, dict[str, FloatArray]]:
-    """h, u, V and the rates on their way as a presentation starts, from rest or carried over."""
-    p = circuit.parameters
-    h, u = np.where(state.in_use, rest_h, 0.0), begin.scale * rest_u
-    V = rules.outer(u, h)
-    h = begin.covered * (h if p.reset else state.h)
-    if not p.reset:
-        u, V = rules.carry_over(begin.ratio * state.u, begin.ratio * state.V, u, V)
-    line: dict[str, FloatArray] = {}
-    for name in circuit.model.delay_line(p):
-        rates, factor = (h, begin.covered) if ".h_" in name else (u, begin.ratio)
-        kept = not p.reset and name in state.extra
-        line[name] = factor * state.extra[name] if kept else rates
-    return h, u, V, line
+    @property
+    def streams(self) -> dict[str, FloatArray]:
+        """All streams as (presentation, column), by the names they have in Brian2's texts."""
+        return {"input_stream": self.x, "label_stream": self.z} | self.more
 
 
 def relative_change(

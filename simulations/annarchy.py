@@ -17,10 +17,11 @@ from pathlib import Path
 
 import numpy as np
 
-from circuits import rules
+from circuits import reference
 from circuits.base import Circuit
 from circuits.engines.scratch import scratch_folder
 from circuits.lift import FloatArray
+from circuits.parts import gain_control
 from circuits.state import CircuitState, Task
 
 GAMMA = "gamma = 0.0 : population"
@@ -75,8 +76,8 @@ class AnnarchyCircuit:
     def settle(self, a: FloatArray) -> FloatArray:
         """One presentation from rest: h after S steps."""
         p = self.circuit.parameters
-        h, u, V = rules.rest(p.n_tiles, p.n_interneurons, self.circuit.gain)
-        begin = rules.start(a, self.circuit.floor, 1.0, self.circuit.gain)
+        h, u, V = reference.rest(p.n_tiles, p.n_interneurons, self.circuit.gain)
+        begin = gain_control.start(a, self.circuit.floor, 1.0, self.circuit.gain)
         h, u, V = begin.covered * h, begin.scale * u, begin.scale * V
         self.tiles.gamma = begin.gain * p.dt_ / p.tau_h_
         self.tiles.a, self.tiles.r, self.interneurons.r = a, h, u
@@ -92,11 +93,11 @@ class AnnarchyCircuit:
         mu = np.array(p.mu_per_readout)
         found: dict[str, list[FloatArray]] = {"h": [], "y": []}
         for t, (x, z) in enumerate(zip(task.x, task.z, strict=True)):
-            h = self.settle(rules.drive(state.W, state.b, x, alpha))
-            y = rules.readout(state.w, h, z, mu, p.readout)
-            state.w = rules.learn_classifier(state.w, y, h, 1 / (t + 1))
-            state.W = rules.learn_feedforward(state.W, h, x, p.learning_rate)
-            state.b = rules.learn_bias(state.b, h, alpha, p.learning_rate)
+            h = self.settle(reference.drive(state.W, state.b, x, alpha))
+            y = reference.ANSWER[p.readout](state.w @ h, z, mu)
+            state.w = reference.learn_classifier(state.w, y, h, 1 / (t + 1))
+            state.W = reference.learn_feedforward(state.W, h, x, p.learning_rate)
+            state.b = reference.learn_bias(state.b, h, alpha, p.learning_rate)
             found["h"].append(h)
             found["y"].append(y)
         return {name: np.array(values) for name, values in found.items()}

@@ -193,7 +193,7 @@ def run(
         raise InputError(
             "name an experiment ('manifold-circuit list' shows them), or give --from or --data"
         )
-    from circuits.perturbations import parse_perturbation
+    from circuits.parts.perturbations import parse_perturbation
 
     done = [parse_perturbation(text) for text in perturb or []]
     if data is not None:
@@ -262,7 +262,7 @@ def sweep_parameters(
     """
     if scheduler is not None:
         _refuse(context, "jobs", "with --scheduler")
-    from circuits.perturbations import parse_perturbation
+    from circuits.parts.perturbations import parse_perturbation
     from simulations import parameter_sweep
     from simulations.changes import parse_changes
     from simulations.combinations import parse_over

@@ -18,7 +18,7 @@ from tqdm import tqdm
 
 from circuits.errors import InputError, ParameterError, shown
 from circuits.parameters import seconds
-from circuits.perturbations import Perturbation, checked_perturbations
+from circuits.parts.perturbations import Perturbation, checked_perturbations
 from simulations.changes import parse_value, split_pairs
 from simulations.experiments.experiment import Config, Experiment
 

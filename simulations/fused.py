@@ -96,10 +96,10 @@ def _stream(
 
 def advance(circuit: Circuit, state: CircuitState, task: Task) -> dict[str, FloatArray]:
     """Present a stream from the start, to tiles that are all in use: the circuit's h and y."""
-    from circuits import rules
+    from circuits import reference
 
     p = circuit.parameters
-    rest_h, rest_u, _ = rules.rest(p.n_tiles, p.n_interneurons, circuit.gain)
+    rest_h, rest_u, _ = reference.rest(p.n_tiles, p.n_interneurons, circuit.gain)
     h, y = np.empty((len(task.x), p.n_tiles)), np.empty(task.z.shape)
     _stream(
         task.x,

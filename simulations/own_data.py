@@ -20,7 +20,7 @@ from circuits.engines.solvers import make_circuit
 from circuits.errors import shown_path
 from circuits.lift import FloatArray, SphereLift, as_labels
 from circuits.parameters import CircuitParameters
-from circuits.perturbations import Perturbation
+from circuits.parts.perturbations import Perturbation
 from circuits.spiking.parameters import SpikingParameters
 from circuits.storage import files, results
 from circuits.storage.files import FileError

@@ -21,7 +21,7 @@ from tqdm import tqdm
 
 from circuits.checks import as_count
 from circuits.errors import CircuitError, DivergenceError, InputError, ParameterError, shown
-from circuits.perturbations import Perturbation
+from circuits.parts.perturbations import Perturbation
 from circuits.storage import results
 from simulations import sweep as repeats_of
 from simulations.assembling import assembled

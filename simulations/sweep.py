@@ -26,7 +26,7 @@ from circuits import CircuitParameters
 from circuits.dataset import versions
 from circuits.engines.solvers import check_engine
 from circuits.errors import CircuitError, InputError, LostLabelWarning, UnsettledWarning, shown
-from circuits.perturbations import perturbation_from
+from circuits.parts.perturbations import perturbation_from
 from circuits.storage import files, results
 from simulations.changes import parse_changes as parse_changes
 from simulations.experiments import EXPERIMENTS, get_experiment

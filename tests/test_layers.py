@@ -17,9 +17,9 @@ MAY_IMPORT = {
 }
 NEED_BRIAN2 = {
     "circuits.network",
+    "circuits.engines.brian_objects",
     "circuits.engines.codegen",
     "circuits.engines.live",
-    "circuits.spiking.network",
 }
 """Modules whose import brings Brian2 along, which takes a second: those that make its objects."""
 

@@ -163,9 +163,8 @@ def _connectivity(view: View) -> Table:
 
 
 def _equations(view: View) -> Table:
-    header: tuple[str, ...] = ("Object", "Equation", "Unit", "Kind", "At the start")
-    about = twin.variables(view.circuit)
-    header += ("What it is",) if about else ()
+    header = ("Object", "Equation", "Unit", "Kind", "At the start", "What it is")
+    about = view.circuit.parts.about
     values = values_at_start(view.circuit)
     rows: list[tuple[str, ...]] = []
     for group in view.populations + view.synapses:
@@ -176,20 +175,14 @@ def _equations(view: View) -> Table:
                 value = "from the data"
             elif not isinstance(value, str):
                 value = quantities(value, eq.dim)
-            row = (
-                Code(group.name),
-                Code(left),
-                unit(eq.dim),
-                objects.kind(group, eq),
-                value,
-            )
-            rows.append(row + ((about.get((group.name, eq.varname), ""),) if about else ()))
+            row = (Code(group.name), Code(left), unit(eq.dim), objects.kind(group, eq), value)
+            rows.append((*row, about(group.name, eq.varname)))
         for updater in getattr(group, "summed_updaters", {}).values():
             dim = updater.target_var.dim
             kind = f"summed over the synapses of each cell of {updater.target.name}"
-            row = (Code(group.name), Code(objects.summed(updater)), unit(dim), kind, "")
             name = updater.target_varname.rpartition("_")[0]
-            rows.append(row + ((about.get((updater.target.name, name), ""),) if about else ()))
+            row = (Code(group.name), Code(objects.summed(updater)), unit(dim), kind, "")
+            rows.append((*row, about(updater.target.name, name)))
     return Table("D1. Neuron and synapse model: equations", header, tuple(rows))
 
 

@@ -18,13 +18,14 @@ NOTES = {
     "inhibitory": Note("interneurons: rates u"),
     "gain_control": Note(
         "one feed-forward cell that measures the drive A = |[a]_+| of a point before it is shown: "
-        "gain = 1/A divides the step of h, and u and V start at the scale sqrt(A) (with a constant "
-        "gain it measures, and changes nothing)"
+        "gain = 1/A divides the step of h, and u and V start at the scale sqrt(A)"
     ),
     "readout": Note("readout: rates y, label channels z"),
     "feedforward": Note("W, slow and Hebbian"),
     "lateral": Note("V, fast and anti-Hebbian; the same weights carry inhibition back"),
-    "pooling": Note("no weights: counts the tiles in use and those that answer, sums [a]_+^2"),
+    "recruiter": Note("one cell that knows how many tiles are in use, and how many answer"),
+    "measuring": Note("no weights: sums [a]_+^2"),
+    "pooling": Note("no weights: counts the tiles in use and those that answer"),
     "classifier": Note("w, slow and Hebbian"),
     "competition": Note("no weights: ranks the tiles by b, to find the least used"),
     "step_clock": Note("moves h, u and V"),
@@ -42,20 +43,23 @@ NOTES = {
     "readout_load": Note("loads the next label"),
     "excitatory_load": Note("clears the old drive"),
     "feedforward_drive": Note("sums W x, which stays fixed through the presentation"),
-    "excitatory_look": Note("the drive a = W x - sqrt(alpha) b of the next point"),
+    "excitatory_drive": Note("the drive a = W x - sqrt(alpha) b of the next point"),
     "excitatory_choose": Note(
         "a point that no tile answers, a_i sqrt(alpha)/(b_i (1 - alpha)) > recruit_below, recruits "
         "the next idle tile (with recycle, when none is idle, the one with the smallest b)"
     ),
     "excitatory_recruit": Note("starts the tile: b = kappa sqrt(alpha)", "E"),
-    "feedforward_recruit": Note("starts the tile: W = kappa x; its drive is summed", "E"),
+    "feedforward_recruit": Note("starts the tile: W = kappa x", "E"),
     "classifier_recruit": Note("a tile that moves forgets its w", "E"),
-    "excitatory_look_again": Note("the drive with the new tile, if there is one"),
+    "feedforward_look": Note("sums W x of the new tile, if there is one"),
+    "excitatory_look_again": Note("the drive of the new tile, if there is one"),
     "gain_control_measure": Note(
         "size A = |[a]_+|, gain 1/A, start sqrt(A), carry-over sqrt(A/last); A up to the floor is "
-        "nothing, and h is held at zero"
+        "nothing"
     ),
-    "excitatory_restart": Note("restarts h of the tiles in use, if reset is on"),
+    "inhibitory_rescale": Note("the scale of the drive, at which u and V start"),
+    "excitatory_restart": Note("restarts h of the tiles in use"),
+    "excitatory_silence": Note("holds h at zero where no tile responds"),
     "inhibitory_restart": Note("restarts u at the scale of the drive, or scales what carries over"),
     "lateral_restart": Note(
         "restarts V at the scale of the drive, or scales what carries over", "D"

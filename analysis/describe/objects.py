@@ -12,7 +12,7 @@ from brian2.equations.equations import DIFFERENTIAL_EQUATION
 from brian2.groups.neurongroup import Resetter, Thresholder
 from brian2.synapses.synapses import SynapticPathway
 
-from circuits.network import ProjectedEuler
+from circuits.engines.brian_objects import ProjectedEuler
 from circuits.parameters import format_seconds
 
 UNKNOWN = "known when it runs"

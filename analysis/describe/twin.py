@@ -19,8 +19,8 @@ NOTES = {
     "inhibitory": Note("cells of the interneurons: they integrate what tiles send, and fire"),
     "gain_control": Note(
         "one feed-forward cell that measures the drive A = |[a]_+| of a point before it is shown: "
-        "current = strength gain a with gain = 1/A (with a constant gain it measures, and changes "
-        "nothing); scale and ratio are the rate circuit's, and have no effect"
+        "current = strength gain a with gain = 1/A; scale and ratio are the rate circuit's, and "
+        "have no effect"
     ),
     "readout": Note(
         "cells of the readouts, each for an ON and an OFF cell: a spike has the side that v is on"
@@ -29,9 +29,9 @@ NOTES = {
     "lateral": Note(
         "V, Hebbian by pairs of spikes and fading; the same weights carry inhibition back"
     ),
+    "measuring": Note("no weights: sums [a]_+^2, each cell weighing 1/N"),
     "pooling": Note(
-        "no weights: counts the tiles in use and the cells that answer, sums [a]_+^2, each cell "
-        "weighing 1/N"
+        "no weights: counts the cells that answer, and the tiles in use, each cell weighing 1/N"
     ),
     "classifier": Note("w, slow and Hebbian by spikes of the readout; ON and OFF side share it"),
     "competition": Note("no weights: ranks the cells by b, to find the least used"),
@@ -57,7 +57,7 @@ NOTES = {
     "excitatory_tally": Note("h: spikes in the window as a rate, in units of rate_h", "G"),
     "inhibitory_tally": Note("u: spikes in the window as a rate, in units of rate_u", "G"),
     "readout_tally": Note("y: ON less OFF spikes in the window, in units of rate_y", "G"),
-    "excitatory_look": Note("the drive a = W x - sqrt(alpha) b of every cell for the next point"),
+    "excitatory_drive": Note("the drive a = W x - sqrt(alpha) b of every cell for the next point"),
     "gain_control_measure": Note(
         "size A = |[a]_+|, gain 1/A; A up to the floor is nothing, and no cell is driven"
     ),
@@ -79,7 +79,7 @@ NOTES = {
         "each cell's"
     ),
     "readout_settled": Note("y is the mean over the cells of a readout, readout_hz each cell's"),
-    "gain_control_settled": Note("times strength in the result"),
+    "excitatory_gain": Note("times strength in the result"),
     "excitatory_trace": Note("h_trace is the mean of the spikes' traces over a tile's cells"),
     "inhibitory_trace": Note("u_trace is the mean of the spikes' traces, scaled like u"),
     "lateral_trace": Note("V_trace is the mean over pairs of cells, scaled like u"),
@@ -92,128 +92,6 @@ NOTES = {
     "classifier_snapshots": Note("mean over pairs of cells"),
 }
 """Remarks on objects, where those on the rate circuit's would be wrong or are missing."""
-
-FIRING = {
-    "v": "potential",
-    "v_rest": "potential at the start of a presentation: cells of a unit start apart",
-    "count": "spikes in the window so far",
-    "steps": "steps of a presentation",
-    "window": "steps at its end in which spikes count",
-    "inside": "1: this step is in the window",
-    "q_window": "one spike in the window as a rate: 1/(r window)",
-}
-"""Variables of all cells that fire."""
-
-TRACED = {
-    "tr": "trace of the cell's spikes; its mean is the rate over r",
-    "tau_trace": "time constant of the trace",
-    "q_trace": "how far a spike raises the trace",
-    "sigma": "white noise on the potential, if any",
-}
-
-VARIABLES = {
-    "inputs": {
-        "x": "the point that is shown, lifted",
-        "presentation": "which row of the stream that is",
-    },
-    "excitatory": FIRING
-    | TRACED
-    | {
-        "inh": "inhibition V^T u, as it arrives",
-        "tau_i": "its time constant",
-        "current": "the drive times strength and gain, or lowest where nothing drives the cell",
-        "strength": "size that gain control scales every drive to",
-        "lowest": "least current, and that of idle tiles and uncovered points",
-        "slope": "G, of the net current",
-        "rate_h": "r, firing rate that h = 1 stands for",
-        "tau_m": "time constant of v (escape cells)",
-        "h": "spikes in the window as a rate, once per presentation",
-        "h_rest": "h that V starts from",
-        "drive": "W x, once per presentation",
-        "a": "W x - sqrt(alpha) b, once per presentation",
-        "b": "bias",
-        "sqrt_alpha": "sqrt(alpha)",
-        "kappa": "norm of W of a tile that starts",
-        "eta": "learning rate of W and b",
-        "tile": "which tile the cell belongs to",
-        "share": "1/N, of one cell in its tile",
-        "recruited": "presentation that started the tile, -1: it is idle",
-        "in_use": "1: the tile is not idle",
-        "joins": "1: the next point recruits the tile",
-        "rank": "cells with a smaller b",
-        "gain": "1/A, or the constant gain",
-        "covered": "0: nothing drives any cell",
-        "recruiting": "1: points that no tile answers recruit one",
-        "answering": "cells that answer the next point",
-        "used": "tiles in use",
-        "first_presentation": "number of the stream's first point",
-        "presentation": "which row of the stream is shown",
-    },
-    "inhibitory": FIRING
-    | TRACED
-    | {
-        "exc": "excitation V h, as it arrives",
-        "tau_e": "its time constant",
-        "rate_u": "r, firing rate that u = 1 stands for",
-        "tau_u": "time constant of v (escape cells)",
-        "u": "spikes in the window as a rate, once per presentation",
-        "u_rest": "u that V starts from",
-    },
-    "gain_control": {
-        "answering": "cells that answer the next point",
-        "used": "tiles in use",
-        "power": "|[a]_+|^2, each cell weighing 1/N",
-        "size": "A = |[a]_+|, or 0 where nothing answers",
-        "gain": "1/A, or the constant gain",
-        "scale": "sqrt(A), of no effect here",
-        "ratio": "sqrt(A/last), of no effect here",
-        "covered": "0: nothing drives any cell",
-        "last": "A of the last point that was answered",
-        "smallest": "A up to this is nothing",
-        "controlled": "1: the gain is 1/A",
-        "constant_gain": "what it is else",
-        "recruiting": "1: points that no tile answers recruit one",
-        "least": "recruit_below (1 - alpha)",
-        "first_presentation": "number of the stream's first point",
-        "more": "1: there is a next point",
-    },
-    "readout": FIRING
-    | {
-        "net": "w h, as it arrives",
-        "total": "sum of h, as it arrives",
-        "tau_y": "time constant of what arrives",
-        "output": "y that the net input and the label ask for; drives the potential",
-        "side": "of the next spike: 1 ON, -1 OFF",
-        "count": "spikes in the window so far, those of the OFF side counted down",
-        "y": "spikes in the window as a rate, once per presentation",
-        "z": "label channel",
-        "mu": "gain of the net input",
-        "rate_y": "r, firing rate that y = 1 stands for",
-        "unit": "which readout the cell belongs to",
-        "presentation": "which row of the stream is shown",
-    },
-    "feedforward": {"W": "feed-forward weight"},
-    "lateral": {
-        "V": "lateral weight",
-        "tau_V": "time constant with which it fades",
-        "decays": "0: it does not fade",
-        "potentiates": "0: spikes leave it as it is",
-        "q_e": "what a spike through V = 1 adds to exc: 1/(N rate_h tau_e)",
-        "q_i": "what a spike through V = 1 adds to inh: 1/(N rate_u tau_i)",
-        "c_h": "potentiation by an excitatory spike: 1/(2 rate_h tau_V)",
-        "c_u": "potentiation by an inhibitory spike: 1/(2 rate_u tau_V)",
-        "own": "share of its own potentiation that a spike sees",
-    },
-    "classifier": {
-        "w": "readout weight",
-        "learned": "presentations learned from, with this one",
-        "running": "1: w is the running mean of y h",
-        "constant_rate": "a constant rate on top of that",
-        "rate": "rate of w in this presentation",
-        "q_net": "what a spike through w = 1 adds to net: 1/(N rate_h tau_y)",
-    },
-}
-"""What the variables of the circuit's own objects are."""
 
 MEANINGS = {
     "n_tiles": "m, the number of tiles, each of N = cells excitatory cells.",
@@ -232,15 +110,6 @@ UNUSED = ("steps_per_presentation", "dt", "tau_h", "tau_u", "tau_V")
 def is_spiking(circuit: ManifoldCircuit) -> TypeGuard[SpikingCircuit]:
     """Whether a circuit has cells that fire."""
     return isinstance(circuit, SpikingCircuit)
-
-
-def variables(circuit: ManifoldCircuit) -> dict[tuple[str, str], str]:
-    """What the variables of a spiking circuit are, by object and name; empty for other circuits."""
-    if not is_spiking(circuit):
-        return {}
-    return {
-        (group, name): text for group, found in VARIABLES.items() for name, text in found.items()
-    }
 
 
 def gain_in_words(circuit: SpikingCircuit) -> str:

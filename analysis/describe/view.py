@@ -113,8 +113,8 @@ class View:
 
     def kept(self, update: Any) -> list[Any]:
         """The variables of its own group that an update changes for longer than a presentation."""
-        computed = self.circuit.wiring.computed.get(update.group.name, ())
-        return [equation for equation in written(update) if equation.varname not in computed]
+        computed, home = self.circuit.parts.computed, update.group.name
+        return [one for one in written(update) if f"{home}.{one.varname}" not in computed]
 
     def results(self, name: str) -> str:
         """What a monitor that a run adds becomes in the result."""

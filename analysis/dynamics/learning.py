@@ -14,13 +14,6 @@ from numpy.typing import NDArray
 
 from analysis.dynamics.common import check_readout
 from analysis.holdings import SNAPSHOTS, require
-from analysis.recruiting import (
-    are_recruited,
-    in_use_at_snapshots,
-    in_words,
-    recruited_of,
-    tiles_in_use,
-)
 from analysis.style import (
     GREY,
     LABEL,
@@ -30,6 +23,13 @@ from analysis.style import (
     legend_beside,
     palette,
     whole_numbers,
+)
+from analysis.tiles_in_use import (
+    are_recruited,
+    in_use_at_snapshots,
+    in_words,
+    recruited_of,
+    tiles_in_use,
 )
 from circuits.errors import InputError
 from circuits.lift import FloatArray

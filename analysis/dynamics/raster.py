@@ -11,8 +11,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from analysis.holdings import require
-from analysis.recruiting import are_recruited, in_words, tiles_in_order
 from analysis.style import figure_style, whole_numbers
+from analysis.tiles_in_use import are_recruited, in_words, tiles_in_order
 from circuits.errors import InputError
 
 

@@ -22,9 +22,9 @@ from analysis.dynamics.common import (
     target_or_reason,
 )
 from analysis.holdings import TRACES, require
-from analysis.recruiting import in_use_at
 from analysis.style import GREY, figure_style, palette
 from analysis.theory import EPSILON, Modes, Target, gamma_of, growth_factor
+from analysis.tiles_in_use import in_use_at
 from circuits.errors import InputError
 from circuits.lift import FloatArray
 

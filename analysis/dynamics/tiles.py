@@ -21,9 +21,9 @@ from analysis.holdings import require
 from analysis.kinds import KINDS
 from analysis.measures import tile_centers_of
 from analysis.plane import LabelMarks, flatten, label_entries, name_axes
-from analysis.recruiting import are_recruited, in_use_at_snapshots, in_words, recruited_of
 from analysis.style import LABEL, READOUT_MAP, figure_style
 from analysis.theory import finite_of, lift_of, parameters_of
+from analysis.tiles_in_use import are_recruited, in_use_at_snapshots, in_words, recruited_of
 from circuits.errors import InputError
 from circuits.lift import FloatArray
 

@@ -16,9 +16,9 @@ from matplotlib.patches import Circle, FancyArrowPatch, FancyBboxPatch
 from matplotlib.ticker import MaxNLocator
 from mpl_toolkits.mplot3d.axes3d import Axes3D  # type: ignore[import-untyped]
 
-from analysis.recruiting import tiles_in_order
 from analysis.selection import first_repeat
 from analysis.style import figure_style
+from analysis.tiles_in_use import tiles_in_order
 from circuits.lift import FloatArray
 
 EXCITATORY, INHIBITORY, READOUT, INPUT = "#0072B2", "#D55E00", "#009E73", "#666666"

@@ -12,8 +12,8 @@ from matplotlib.figure import Figure
 
 from analysis.measures import tile_centers, tile_positions
 from analysis.plane import LabelMarks, label_entries
-from analysis.recruiting import tiles_in_order
 from analysis.style import LABEL, LOWER, UPPER, figure_style, legend_beside, whole_numbers
+from analysis.tiles_in_use import tiles_in_order
 
 MARKERS = {-1: ("^", UPPER, "class −1"), 1: ("x", LOWER, "class +1")}
 

@@ -19,9 +19,9 @@ from analysis.dynamics.settling import loudest
 from analysis.firing.common import WINDOW
 from analysis.firing.spikes import spiking_target
 from analysis.holdings import require
-from analysis.recruiting import in_use_at
 from analysis.style import GREY, figure_style, legend_beside, palette
 from analysis.theory import spiking_of
+from analysis.tiles_in_use import in_use_at
 from circuits.errors import InputError
 
 

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from analysis.dynamics.common import check_presentation, chosen_presentations, number_of
 from analysis.firing.common import UNITS, WINDOW, cells_per_unit, color_of
 from analysis.firing.spikes import Spikes, row_cells, rows_of
-from analysis.recruiting import are_recruited, in_words
 from analysis.style import figure_style, whole_numbers
 from analysis.theory import spiking_of
+from analysis.tiles_in_use import are_recruited, in_words
 from circuits.errors import InputError
 from circuits.spiking.trains import GROUPS
 

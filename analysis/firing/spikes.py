@@ -22,9 +22,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from analysis.dynamics.common import check_presentation
 from analysis.holdings import require
-from analysis.recruiting import tiles_in_order
 from analysis.theory import Target, spiking_of, target_of
-from circuits import rules
+from analysis.tiles_in_use import tiles_in_order
+from circuits import reference
 from circuits.errors import InputError
 from circuits.lift import FloatArray
 from circuits.spiking.trains import GROUPS
@@ -168,11 +168,11 @@ def spiking_target(run: xr.Dataset, presentation: int) -> Target:
     scaled = gain * target.size
     if not scaled > 0:
         return target
-    u = math.sqrt(max(target.size - 1 / (s.slope * gain), 0.0)) * rules.rest_direction(
+    u = math.sqrt(max(target.size - 1 / (s.slope * gain), 0.0)) * reference.rest_direction(
         len(target.u)
     )
     h = min(1.0, s.slope * scaled) * target.h
-    return replace(target, h=h, u=u, V=rules.outer(u, h))
+    return replace(target, h=h, u=u, V=reference.outer(u, h))
 
 
 def closed_forms(run: xr.Dataset, most: int) -> tuple[NDArray[np.intp], FloatArray]:

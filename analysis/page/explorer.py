@@ -11,9 +11,9 @@ import xarray as xr
 
 from analysis.page.layout import scripted
 from analysis.page.reading import EXPLORED, Result
-from analysis.recruiting import in_use_at, tiles_in_order
 from analysis.selection import first_repeat
 from analysis.theory import last_size_of, lift_of, parameters_of, weights_before
+from analysis.tiles_in_use import in_use_at, tiles_in_order
 from circuits.errors import InputError
 from circuits.lift import SphereLift
 from circuits.parameters import CircuitParameters

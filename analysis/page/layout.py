@@ -11,9 +11,9 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from circuits import rules
 from circuits.lift import SphereLift
 from circuits.parameters import CircuitParameters
+from circuits.parts import gain_control, recruiting, restart
 from circuits.storage import files
 from circuits.storage.files import FileError
 
@@ -67,7 +67,7 @@ def scripted(parameters: CircuitParameters, lift: SphereLift) -> dict[str, Any]:
     times in seconds, and what the rules hold fixed."""
     lift.alpha(parameters.tile_radius)  # refuses a radius that does not fit
     times = {name: getattr(parameters, f"{name}_") for name in ("dt", "tau_h", "tau_u", "tau_V")}
-    fixed = {"FLOOR": rules.FLOOR, "SPARK": rules.SPARK, "TIE": rules.TIE}
+    fixed = {"FLOOR": gain_control.FLOOR, "SPARK": restart.SPARK, "TIE": recruiting.TIE}
     mu = {"mu": list(parameters.mu_per_readout)}
     return parameters.as_dict() | times | fixed | mu | lift.as_dict()
 

@@ -17,13 +17,13 @@ from scipy.integrate import solve_ivp
 
 from analysis.holdings import require
 from analysis.style import figure_style, palette
-from circuits import rules
+from circuits import reference
 from circuits.base import Circuit
-from circuits.circuit import ManifoldCircuit
+from circuits.circuit import ManifoldCircuit, ReferenceCircuit
 from circuits.errors import InputError, UnsettledWarning
 from circuits.lift import FloatArray, SphereLift
 from circuits.parameters import CircuitParameters
-from circuits.reference import ReferenceCircuit
+from circuits.parts import gain_control
 
 CHECKPOINTS = 32
 """Times at which the circuit is compared with the differential equation."""
@@ -90,8 +90,8 @@ def _solve_ode(circuit: Circuit, x: FloatArray, times: FloatArray) -> FloatArray
     """h, u and V, flat, at ``times``: the solution of the differential equation from rest."""
     p, state = circuit.parameters, circuit.state
     m, k = p.n_tiles, p.n_interneurons
-    a = rules.drive(state.W, state.b, x, circuit.alpha)
-    begin = rules.start(a, circuit.floor, state.last_size, circuit.gain)
+    a = reference.drive(state.W, state.b, x, circuit.alpha)
+    begin = gain_control.start(a, circuit.floor, state.last_size, circuit.gain)
 
     def slope(_time: float, flat: FloatArray) -> FloatArray:
         h, u, V = flat[:m], flat[m : m + k], flat[m + k :].reshape(k, m)
@@ -99,7 +99,7 @@ def _solve_ode(circuit: Circuit, x: FloatArray, times: FloatArray) -> FloatArray
         dV = (np.outer(u, h) - V) / p.tau_V_
         return np.concatenate([dh, (V @ h - u) / p.tau_u_, dV.ravel()])
 
-    h, u, _ = rules.rest(m, k, circuit.gain)
+    h, u, _ = reference.rest(m, k, circuit.gain)
     u = begin.scale * u
     rest = np.concatenate([h, u, np.outer(u, h).ravel()])
     solution = solve_ivp(

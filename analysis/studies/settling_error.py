@@ -25,7 +25,7 @@ from analysis.theory import (
     step_sizes,
     target_of,
 )
-from circuits import rules
+from circuits import reference
 from circuits.errors import InputError
 
 FLOOR = 1e-18
@@ -68,9 +68,9 @@ def settling_study(
     """How fast the presentations of a result would settle with other time constants.
 
     The drives a of ``n_presentations`` presentations, spread over the result's stream, are settled
-    on from rest with `circuits.rules.step`. ``settings`` maps a name to the parameters to change:
-    dt, tau_h, tau_u, tau_V. The result must hold snapshots (``snapshot_every=1``, or any: then
-    presentations next to a snapshot are taken). Returns as `settling_errors` does.
+    on from rest with `circuits.reference.step`. ``settings`` maps a name to the parameters to
+    change: dt, tau_h, tau_u, tau_V. The result must hold snapshots (``snapshot_every=1``, or any:
+    then presentations next to a snapshot are taken). Returns as `settling_errors` does.
     """
     base = parameters_of(run)
     for changes in settings.values():
@@ -96,7 +96,7 @@ def settling_study(
             # Unstable settings are part of the question; their rates may overflow.
             with np.errstate(over="ignore", invalid="ignore"):
                 for _ in range(n_steps):
-                    state = rules.step(*state, target.a, gamma)
+                    state = reference.step(*state, target.a, gamma)
                     row.append(np.abs(state[0] - target.h).max())
             rows.append(row)
         errors.append(rows)

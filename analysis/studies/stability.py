@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from analysis.holdings import require
 from analysis.style import LABEL, figure_style
 from analysis.theory import Gamma, critical_drive, gain_of, gamma_of, growth_factor
-from circuits import rules
+from circuits import reference
 from circuits.errors import InputError
 from circuits.lift import FloatArray
 
@@ -24,19 +24,19 @@ def measured_factor(gamma: Gamma, *, steps: int = 300) -> float:
     """What a step multiplies small deviations by, measured by taking steps near the fixed point.
 
     ``gamma`` is (gamma_h A, gamma_u, gamma_V): u and V are taken in units of sqrt(A), so A = 1.
-    `circuits.rules.step` is iterated from a deviation of 1e-6, which is scaled back to that size
-    after every step; the factor is the slope of the log of all it was scaled by. The first quarter,
-    in which the slowest mode wins, is left out. One interneuron and two tiles have all the modes
-    that a start with V = u h^T can excite.
+    `circuits.reference.step` is iterated from a deviation of 1e-6, which is scaled back to that
+    size after every step; the factor is the slope of the log of all it was scaled by. The first
+    quarter, in which the slowest mode wins, is left out. One interneuron and two tiles have all the
+    modes that a start with V = u h^T can excite.
     """
     push = 1e-6
     a = np.array([0.6, 0.8])
-    fixed = np.concatenate([part.ravel() for part in rules.fixed_point(a, np.ones(1))])
+    fixed = np.concatenate([part.ravel() for part in reference.fixed_point(a, np.ones(1))])
     deviation = push * np.array([0.7, -0.3, 0.5, -0.2, 0.4])  # some of every mode
     grown = np.empty(steps)
     for n in range(steps):
         state = fixed + deviation
-        h, u, V = rules.step(state[:2], state[2:3], state[3:].reshape(1, 2), a, gamma)
+        h, u, V = reference.step(state[:2], state[2:3], state[3:].reshape(1, 2), a, gamma)
         deviation = np.concatenate((h, u, V[0])) - fixed
         grown[n] = math.sqrt(deviation @ deviation) / push
         deviation /= grown[n]

@@ -21,7 +21,7 @@ from circuits.base import CHUNK
 from circuits.engines.codegen import CARRIED, MONITORS, runtime_device, using
 from circuits.errors import EngineError, InputError
 from circuits.lift import FloatArray
-from circuits.state import CircuitState, Task, empty_state
+from circuits.state import CircuitState, empty_state
 
 if TYPE_CHECKING:
     from circuits.circuit import ManifoldCircuit
@@ -95,7 +95,7 @@ class LiveNetwork:
     def extra(self) -> list[str]:
         """Variables that the model or the user adds to the circuit's own groups."""
         managed = set(self._managed(empty_state(self.circuit)))
-        groups = [self.network[name] for name in self.wiring.groups]
+        groups = [self.network[name] for name in self.wiring.groups(self.circuit.parts)]
         return [
             name
             for name, variable in self.variables(groups)
@@ -109,8 +109,7 @@ class LiveNetwork:
 
     def _is_computed(self, name: str) -> bool:
         """Whether the circuit computes "object.variable" by itself."""
-        own = name.partition(".")[2] in self.wiring.computed_by(name)
-        return own or name in self.circuit.parts.computed()
+        return name in self.circuit.parts.computed
 
     def changes(self) -> dict[str, Any]:
         """What differs from the network as it was made, by kind; watching changes nothing."""
@@ -141,25 +140,16 @@ class LiveNetwork:
                 values[group][variable] = value
         for group, named in self.wiring.shown(circuit, shown).items():
             values[group] |= named
-        for group, computed in self.wiring.computed.items():
-            for name in computed:
-                values[group].pop(name, None)
+        for name in circuit.parts.computed:
+            group, _, variable = name.partition(".")
+            values[group].pop(variable, None)
         self.write(values)
-        own = self.wiring.computed
-        self._remember(
-            name
-            for name in managed
-            for group, _, variable in [name.partition(".")]
-            if variable not in own.get(group, ())
-        )
+        self._remember(name for name in managed if not self._is_computed(name))
 
     def _idle_values(self, state: CircuitState) -> dict[str, dict[str, Any]]:
         """What the engines set at the start of a stream, for one that shows nothing."""
-        circuit = self.circuit
-        x, z = np.zeros((1, circuit.lift.n_inputs)), np.zeros((1, circuit.parameters.n_readouts))
-        strengths = np.zeros((1, len(circuit.perturbed.timed)))
-        idle = Task(x, z, True, (), False, lambda done: None, strengths=strengths)
-        return self.wiring.initial_values(circuit, state, idle, self.engine.values_set)
+        circuit, set_ = self.circuit, self.engine.values_set
+        return self.wiring.initial_values(circuit, state, circuit.nothing(), set_)
 
     def _managed(self, state: CircuitState) -> list[str]:
         """Variables whose values are the circuit's parameters and state."""
@@ -181,7 +171,10 @@ class LiveNetwork:
 
     def final(self) -> dict[str, FloatArray]:
         """State and extra variables as they are now."""
-        return {name: self.read(name) for name in [*self.wiring.final, *self.extra()]}
+        return {
+            name: self.read(name)
+            for name in [*self.wiring.final(self.circuit.parts), *self.extra()]
+        }
 
     def receive(self, values: dict[str, FloatArray]) -> None:
         """Take over the variables of a program that has ended; what its monitors recorded joins
@@ -200,7 +193,9 @@ class LiveNetwork:
                 variable.set_value(variable.get_value() + value)
 
     def _remember(self, shown: Iterable[str]) -> None:
-        own = self.variables([self.network[name] for name in self.wiring.groups])
+        own = self.variables(
+            [self.network[name] for name in self.wiring.groups(self.circuit.parts)]
+        )
         computed = [name for name, _ in own if self._is_computed(name)]
         self._shown = {name: self.read(name) for name in [*shown, *computed]}
 
@@ -213,22 +208,21 @@ class LiveNetwork:
             now = self.read(name)
             if np.array_equal(now, before, equal_nan=True):
                 continue
-            group, _, variable = name.partition(".")
+            variable = name.partition(".")[2]
             if self._is_computed(name):
                 raise InputError(
                     f"{name} was set, but the circuit computes it anew: change the model, or add "
                     "code of your own with run_regularly"
                 )
-            if group == "gain_control" or name in self.wiring.fixed:
-                parameter = self.wiring.fixed.get(name, "gain, recruit_below or tiles")
+            if parameter := self.circuit.parts.fixed.get(name):
                 raise InputError(f"{name} was set: give {parameter} to CircuitParameters instead")
             if variable in ("h", "u", "V") and p.reset:
                 raise InputError(
                     f"{name} was set, but h, u and V restart at every presentation: use "
                     "CircuitParameters(reset=False), or set h_rest and u_rest"
                 )
-            if self.wiring.state.get(variable) == group:
-                self.wiring.take(self.circuit, state, variable, now)
+            if name in self.circuit.parts.fields:
+                self.wiring.take(self.circuit, state, name, now)
             else:
                 self.engine.values_set[name] = now
         unfilled = set(self.circuit.model.delay_line(p)) - set(state.extra)
@@ -239,7 +233,7 @@ class LiveNetwork:
     def _check_objects(self) -> None:
         """Refuse a network that the circuit cannot run any more."""
         present = {item.name for item in self.network.objects}
-        for name in self.wiring.groups:
+        for name in self.wiring.groups(self.circuit.parts):
             if name not in present:
                 raise InputError(
                     f"{name!r} was removed from the circuit's network: set its 'active' to False "

@@ -63,9 +63,9 @@ class RuntimeEngine(Engine):
         with using(target=self.target), seeded(seed):
             # The step after those that were shown; a run that was interrupted stopped elsewhere.
             network.t_ = (state.shown * circuit.n_steps + 1) * circuit.dt_
-            wiring.follow_readout(network, "y" in task.record)
+            wiring.follow_readout(circuit, network, "y" in task.record)
             live.write(self.values(state, task))
-            streams = stream_arrays(task.x, task.z, CHUNK, task.strengths)
+            streams = stream_arrays(task.streams, CHUNK)
             for group in ("inputs", "readout"):
                 network[group].namespace.update(streams)
             watching = wiring.monitors(network, task.record, task.snapshots)
@@ -94,7 +94,7 @@ class RuntimeEngine(Engine):
                         )
             finally:
                 network.remove(first, *watching.values())
-                wiring.follow_readout(network, False)
+                wiring.follow_readout(circuit, network, False)
             recorded = {
                 result: {
                     # (time, element), as a view: StateMonitor itself would return it transposed.

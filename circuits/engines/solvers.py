@@ -6,13 +6,12 @@ from collections.abc import Iterable
 from typing import Any, Literal
 
 from circuits.base import Circuit
-from circuits.circuit import ManifoldCircuit
+from circuits.circuit import ManifoldCircuit, ReferenceCircuit
 from circuits.engines import ENGINES
 from circuits.errors import InputError, shown
 from circuits.lift import SphereLift
 from circuits.parameters import CircuitParameters
-from circuits.perturbations import Perturbation, checked_perturbations
-from circuits.reference import ReferenceCircuit
+from circuits.parts.perturbations import Perturbation, checked_perturbations
 from circuits.spiking.circuit import SpikingCircuit
 from circuits.spiking.parameters import SpikingParameters
 

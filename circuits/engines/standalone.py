@@ -104,10 +104,7 @@ class StandaloneEngine(Engine):
         with scratch_folder(small=not (self.has_network and self.live.added)) as folder:
             first = state.shown * n_steps + 1
             schedule = [first, len(task.x), n_steps, repr(circuit.dt_)]
-            values["input_stream.values"] = _padded(task.x)
-            values["label_stream.values"] = _padded(task.z)
-            if task.strengths.size:
-                values["strength_stream.values"] = _padded(task.strengths)
+            values |= {f"{name}.values": _padded(rows) for name, rows in task.streams.items()}
             spikes = self.live.spikes if self.has_network else {}
             given = _written(values, spikes, interface, folder)
             _launch(build, folder, [*map(str, schedule), str(seed), *given], task)
@@ -119,7 +116,10 @@ class StandaloneEngine(Engine):
                     raise _incomplete(folder, f"{found.size} of {np.size(values[name])} values")
                 return found
 
-            final = {name: read(name) for name in [*circuit.wiring.final, *interface["extra"]]}
+            final = {
+                name: read(name)
+                for name in [*circuit.wiring.final(circuit.parts), *interface["extra"]]
+            }
             recorded = {
                 result: {
                     column: _events(folder / file, column)
@@ -198,7 +198,7 @@ class StandaloneEngine(Engine):
                 )
         device, wiring = CircuitDevice(), self.circuit.wiring
         with using(device), device.hosting(network):
-            wiring.follow_readout(network, "y" in record)
+            wiring.follow_readout(self.circuit, network, "y" in record)
             watching = wiring.monitors(network, record, snapshots)
             network.add(*watching.values())
             try:
@@ -206,7 +206,7 @@ class StandaloneEngine(Engine):
                 interface = device.interface(watching)
             finally:
                 network.remove(*watching.values())
-                wiring.follow_readout(network, False)
+                wiring.follow_readout(self.circuit, network, False)
         return interface | {"extra": live.extra()}
 
     def _sources_digest(self, record: tuple[str, ...], snapshots: bool) -> str:
@@ -230,9 +230,10 @@ def _code_digest(sources: tuple[str, ...]) -> str:
     """A digest of the sources that shape programs and what is said of them."""
     here = Path(__file__).parent
     digest = hashlib.sha256()
-    circuit = [here.parent / name for name in sources]
-    for path in [*circuit, *sorted(here.glob("*.py")), *sorted((here / "templates").iterdir())]:
-        digest.update(path.read_bytes())
+    for place in [*(here.parent / name for name in sources), here]:
+        for path in sorted(place.rglob("*.*")) if place.is_dir() else [place]:
+            if path.suffix in (".py", ".cpp"):
+                digest.update(path.read_bytes())
     return digest.hexdigest()
 
 

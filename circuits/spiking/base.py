@@ -6,15 +6,15 @@ import json
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from circuits import rules
 from circuits.base import CHUNK, RECORDABLE, TRACE_BYTES, Circuit
 from circuits.checks import as_count
 from circuits.errors import ParameterError, shown
-from circuits.lift import FloatArray
 from circuits.parameters import MOST_SYNAPSES, CircuitParameters
-from circuits.spiking.cells import Cells
+from circuits.parts.gain_control import GainControl
+from circuits.parts.other_readouts import ConstantRate
+from circuits.parts.part import Part, Parts
+from circuits.parts.recruiting import DriveOfNewTile, Recruiting, Tiles
 from circuits.spiking.parameters import SpikingParameters
 from circuits.state import CircuitState
 
@@ -55,19 +55,22 @@ class Spiking(Circuit):
         """The seed of what is random in a stream that starts in this state."""
         return int(np.random.SeedSequence([self.seed, state.shown]).generate_state(1)[0]) >> 1
 
-    def recruit(self, state: CircuitState, x: FloatArray) -> None:
-        """As in the rate circuit; the cells of the tile start alike."""
-        before = state.recruited
-        super().recruit(state, x)
-        for tile in np.flatnonzero(before != state.recruited):
-            Cells.of(self).forget(state, int(tile))
+    def _assembled(self, users: tuple[Part, ...]) -> Parts:
+        """The circuit's parts."""
+        from circuits.spiking import layers
 
-    def _answering(self, state: CircuitState, x: FloatArray) -> NDArray[np.bool_]:
-        """A tile answers if any of its cells does."""
-        own, p = Cells.of(self).expanded(state), self.parameters
-        a = rules.drive(own["W"], own["b"], x, self.alpha)
-        found = rules.answers(a, own["b"], self.alpha, p.recruit_below, self.floor)
-        return np.asarray(found.reshape(p.n_tiles, -1).any(axis=1))
+        p, recruits = self.parameters, self.parameters.tiles == "recruit"
+        found: list[Part] = [layers.SpikingTiling(self), layers.SpikingReadout(self)]
+        found += [Recruiting(self), layers.RecruitedTogether()] if recruits else [Tiles()]
+        found += [GainControl(self), layers.DriveOfTile()] if self.gain is None else []
+        found += [ConstantRate(self)] if p.readout_rate != "running_mean" else []
+        return Parts([*found, *([DriveOfNewTile()] if recruits else [])], users)
+
+    def sizes(self) -> dict[str, int]:
+        """Groups of cells, and how many there are."""
+        s, units = self.spiking, super().sizes()
+        per_unit = {"inputs": 1, "readout": s.readout_cells}
+        return {name: count * per_unit.get(name, s.cells) for name, count in units.items()}
 
     def _fitting(self, state: CircuitState) -> CircuitState:
         return state

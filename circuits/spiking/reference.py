@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from circuits import rules
 from circuits.lift import FloatArray, SphereLift
 from circuits.parameters import CircuitParameters
+from circuits.parts.gain_control import start
+from circuits.parts.recruiting import answers, recruits
+from circuits.reference import drive, rest_direction
 from circuits.spiking.base import Spiking
 from circuits.spiking.cells import Cells
 from circuits.spiking.parameters import LOWEST, SpikingParameters
@@ -44,7 +46,7 @@ class SpikingReference(Spiking):
         out: dict[str, list[Any]] = {}
         for done, (x, z) in enumerate(zip(task.x, task.z, strict=True)):
             if task.learn:
-                self.recruit(state, x)
+                self._recruit(state, x)
             shown = Presentation(self, state, x, z, task.learn)
             first = state.learned
             for step in range(1, self.n_steps + 1):
@@ -70,6 +72,22 @@ class SpikingReference(Spiking):
             state.learned += task.learn
             task.report(done + 1)
         return self._results(state, task, out)
+
+    def _recruit(self, state: CircuitState, x: FloatArray) -> None:
+        """Let a point that no cell responds to recruit a tile, whose cells are alike."""
+        p, own = self.parameters, Cells.of(self).expanded(state)
+        a = drive(own["W"], own["b"], x, self.alpha)
+        cells = answers(a, own["b"], self.alpha, p.recruit_below, self.floor)
+        responds = np.asarray(cells.reshape(p.n_tiles, -1).any(axis=1))
+        tile = recruits(responds, state.in_use, state.b, p.recycle)
+        if p.tiles == "first" or tile is None:
+            return
+        new = np.arange(p.n_tiles) == tile
+        state.W = np.where(new[:, None], p.kappa * x, state.W)
+        state.b = np.where(new, p.kappa * math.sqrt(self.alpha), state.b)
+        state.w = np.where(new & p.recycle, 0.0, state.w)
+        state.recruited = np.where(new, state.learned, state.recruited)
+        Cells.of(self).forget(state, tile)
 
     def _results(
         self, state: CircuitState, task: Task, out: dict[str, list[Any]]
@@ -110,10 +128,8 @@ class Presentation:
         p, s, cells = circuit.parameters, circuit.spiking, Cells.of(circuit)
         self.p, self.s, self.x, self.alpha = p, s, x, circuit.alpha
         own = cells.expanded(state)
-        a = rules.drive(own["W"], own["b"], x, circuit.alpha)
-        self.begin = rules.start(
-            a / math.sqrt(s.cells), circuit.floor, state.last_size, circuit.gain
-        )
+        a = drive(own["W"], own["b"], x, circuit.alpha)
+        self.begin = start(a / math.sqrt(s.cells), circuit.floor, state.last_size, circuit.gain)
         self.gain = circuit.strength * self.begin.gain
         in_use = cells.repeated("recruited", state.in_use)
         answers = in_use & (self.begin.covered > 0)
@@ -126,7 +142,7 @@ class Presentation:
         self.W, self.b = (1 - self.eta) * own["W"], (1 - self.eta) * own["b"]
         self.w = own["w"] * (1 - self.rate if p.readout_rule == "paper" else 1.0)
         size = math.sqrt(2.0 if circuit.gain else s.strength)
-        rest_u = np.repeat(size * rules.rest_direction(p.n_interneurons), s.cells)
+        rest_u = np.repeat(size * rest_direction(p.n_interneurons), s.cells)
         self.V = np.outer(rest_u, in_use / math.sqrt(p.n_tiles))
         self.z = np.repeat(z, s.readout_cells)
         self.mu = np.repeat(np.array(p.mu_per_readout), s.readout_cells)

@@ -26,11 +26,10 @@ from circuits.errors import (
     shown_path,
 )
 from circuits.lift import SphereLift
-from circuits.model import RULES, CircuitModel
+from circuits.model import RULES, CircuitModel, Rule
 from circuits.parameters import CircuitParameters
-from circuits.parts import Part, checked_parts, part_from
-from circuits.perturbations import perturbation_from
-from circuits.rules import Rule
+from circuits.parts import perturbations as perturbing
+from circuits.parts.part import Part, checked_parts, part_from
 from circuits.spiking.parameters import SpikingParameters
 from circuits.state import CircuitState
 from circuits.storage import results
@@ -79,7 +78,7 @@ def save(circuit: Circuit, path: Any, attributes: Mapping[str, str]) -> Path:
             data[prefix + name] = (_dimensions(prefix + name, array), array)
     needed = {
         "kind": KIND,
-        "format_version": 3 if circuit.parts.all else 2 if circuit.perturbations else 1,
+        "format_version": 3 if circuit.parts.users else 2 if circuit.perturbations else 1,
         "engine": circuit.engine,
         "parameters": json.dumps(circuit.parameters.as_dict()),
         "lift": json.dumps(circuit.lift.as_dict()),
@@ -88,8 +87,8 @@ def save(circuit: Circuit, path: Any, attributes: Mapping[str, str]) -> Path:
         "code": results.code_revision(),
     }
     if circuit.perturbations:
-        needed["perturbations"] = json.dumps(circuit.perturbed.as_list())
-    if circuit.parts.all:
+        needed["perturbations"] = json.dumps(perturbing.described(circuit.perturbations))
+    if circuit.parts.users:
         needed["parts"] = json.dumps(circuit.parts.described())
     needed |= circuit.attributes()
     needed |= {name: value for name, value in counters.items() if value is not None}
@@ -134,7 +133,7 @@ class Kept:
             self.lift = SphereLift(**json.loads(found.attrs["lift"]))
             self.model = _model_from(json.loads(found.attrs["model"]))
             self.perturbations = tuple(
-                perturbation_from(values)
+                perturbing.perturbation_from(values)
                 for values in json.loads(found.attrs.get("perturbations", "[]"))
             )
             self._parts = json.loads(found.attrs.get("parts", "[]"))

@@ -12,13 +12,14 @@ from pydantic import Field, model_validator
 from scipy.special import comb
 
 from analysis import theory
-from circuits import CircuitParameters, rules
+from circuits import CircuitParameters, Current, Delay, Freeze, Lesion, Noise, reference
 from circuits.base import Circuit
 from circuits.dataset import SETTLED_CHANGE
 from circuits.errors import DivergenceError, UnsettledWarning
 from circuits.lift import FloatArray
 from circuits.parameters import format_seconds
-from circuits.perturbations import Current, Delay, Freeze, Lesion, Noise, Perturbation
+from circuits.parts import gain_control
+from circuits.parts.perturbations import Perturbation
 from circuits.state import CircuitState
 from simulations.datasets import MOONS_LIFT, Classes, first_of_each_class, two_moons
 from simulations.experiments import experiment as base
@@ -368,7 +369,8 @@ def noise_variance(
     circuit, state = learned.circuit("exact"), learned.state
     found: dict[str, list[float]] = {on: [] for on in RATES}
     for x, count in zip(circuit.lift(points), active, strict=True):
-        drive = rules.measured(rules.drive(state.W, state.b, x, circuit.alpha), circuit.floor)
+        a = reference.drive(state.W, state.b, x, circuit.alpha)
+        drive = gain_control.measured(a, circuit.floor)
         for on in RATES:
             if not count:  # h is held at zero
                 found[on].append(0.0)

@@ -18,7 +18,7 @@ from analysis.measures import tile_centers
 from circuits import CircuitParameters, SphereLift
 from circuits.errors import ParameterError
 from circuits.lift import FloatArray
-from circuits.perturbations import Perturbation
+from circuits.parts.perturbations import Perturbation
 from simulations.baselines import OnlineLogistic
 from simulations.datasets import HANDWRITTEN, Classes, handwritten
 from simulations.experiments import evidence

@@ -28,7 +28,7 @@ from circuits.engines.solvers import check_engine
 from circuits.engines.solvers import make_circuit as make_circuit
 from circuits.errors import InputError, ParameterError, shown
 from circuits.lift import FloatArray
-from circuits.perturbations import Perturbation, checked_perturbations
+from circuits.parts.perturbations import Perturbation, checked_perturbations, described
 from simulations.experiments.claim import Claim as Claim
 from simulations.experiments.evidence import Evidence
 
@@ -96,7 +96,7 @@ class Config(Generic[OwnSettings]):
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values, as stored in results."""
-        perturbations = [one.described() for one in self.perturbations]
+        perturbations = described(self.perturbations)
         return {
             "experiment": self.experiment,
             "engine": self.engine,

@@ -10,7 +10,7 @@ import xarray as xr
 from pydantic import AfterValidator, Field
 
 from analysis import selection
-from circuits import rules
+from circuits import reference
 from circuits.base import Circuit
 from circuits.lift import FloatArray
 from circuits.parameters import CircuitParameters
@@ -79,6 +79,6 @@ def responses(circuit: Circuit, points: FloatArray) -> FloatArray:
     if circuit.engine != "exact":
         return circuit.respond(points)
     state, x = circuit.state, circuit.lift(points)
-    drives = rules.drive(state.W, state.b[:, None], x.T, circuit.alpha).T
-    direction = rules.rest_direction(circuit.parameters.n_interneurons)
-    return np.array([rules.fixed_point(a, direction, circuit.floor)[0] for a in drives])
+    drives = reference.drive(state.W, state.b[:, None], x.T, circuit.alpha).T
+    direction = reference.rest_direction(circuit.parameters.n_interneurons)
+    return np.array([reference.fixed_point(a, direction, circuit.floor)[0] for a in drives])

@@ -25,8 +25,13 @@ from brian2 import (
 )
 
 from analysis.describe import Code, Table, latex, notes, tables, to_latex, to_markdown
-from circuits import CircuitModel, CircuitParameters, ManifoldCircuit, SphereLift, rules
+from circuits import CircuitModel, CircuitParameters, ManifoldCircuit, SphereLift
 from circuits.engines import cache
+from circuits.parts.other_readouts import GATED
+from circuits.parts.recruiting import COUNTS, RANK
+from circuits.readout import ANSWER
+
+ANSWERING = COUNTS.partition(" = ")[2].partition(" : ")[0]
 
 SHAPE = {"n_tiles": 7, "n_interneurons": 3, "n_readouts": 2}
 LIFT = SphereLift(center=(0.5, 0.25, -1.0, 2.0), radius=3.0)  # 4 coordinates, 5 inputs
@@ -98,10 +103,11 @@ def test_tables_hold_the_populations_and_synapses_of_the_network(described, foun
     sizes = column(table(found, "B"), "Name", "Size")
     assert sizes == {
         **{"inputs": "5", "excitatory": "7", "inhibitory": "3"},
-        **{"gain_control": "1", "readout": "2"},
+        **{"gain_control": "1", "recruiter": "1", "readout": "2"},
     }
     rows = columns(table(found, "C"), "Name", "Source", "Target", "Pattern", "Synapses")
-    assert {row[0] for row in rows} == {"feedforward", "lateral", "pooling", "classifier"}
+    names = {"feedforward", "lateral", "classifier", "pooling", "measuring"}
+    assert {row[0] for row in rows} == names
     for name, source, target, pattern, count in rows:
         assert int(count) == int(sizes[source]) * int(sizes[target]) == len(described.network[name])
         assert pattern == "all-to-all"
@@ -110,8 +116,8 @@ def test_tables_hold_the_populations_and_synapses_of_the_network(described, foun
 def test_every_equation_appears_once_with_its_unit(described, found):
     rows = columns(table(found, "D1"), "Object", "Equation", "Unit")
     expected = []
-    groups = ("inputs", "excitatory", "inhibitory", "gain_control", "readout")
-    for name in (*groups, "feedforward", "lateral", "pooling", "classifier"):
+    groups = ("inputs", "excitatory", "inhibitory", "gain_control", "readout", "recruiter")
+    for name in (*groups, "feedforward", "lateral", "measuring", "pooling", "classifier"):
         expected += [(name, str(eq)) for eq in described.network[name].equations.ordered]
     sums = [row for row in rows if re.match(r"\w+_(pre|post) = ", row[1])]
     plain = [row for row in rows if row not in sums]
@@ -121,11 +127,11 @@ def test_every_equation_appears_once_with_its_unit(described, found):
         for name, text in expected
     ]
     assert sorted(row[:2] for row in sums) == [
-        ("classifier", "net_post = w*h_pre"),
-        ("lateral", "excitation_post = V*h_pre"),
-        ("lateral", "inhibition_pre = V*u_post"),
-        ("pooling", f"answering_post = {rules.ANSWERS}"),
-        ("pooling", "power_post = a_pre*clip(a_pre, 0, inf)"),
+        ("classifier", "wh_post = w*h_pre"),
+        ("lateral", "excitation_post = V*h_seen_pre"),
+        ("lateral", "inhibition_pre = V*u_seen_post"),
+        ("measuring", "power_post = a_pre*clip(a_pre, 0, inf)"),
+        ("pooling", f"answering_post = {ANSWERING}"),
         ("pooling", "used_post = in_use_pre"),
     ]
 
@@ -144,7 +150,7 @@ def test_regular_code_is_the_code_of_the_objects(described, found):
         if type(item).__name__ == "CodeRunner":
             assert shown[item.name].split("\n") == item.abstract_code.strip().split("\n")
             seen += 1
-    assert seen == 19
+    assert seen == 22
 
 
 def test_plasticity_is_what_learns(found):
@@ -187,10 +193,9 @@ def test_changed_parameters_show_up():
     assert (values["mu"], values["reset"], values["gain, as used"]) == ("30, 10", "false", "17.5")
     start = at_the_start(found)
     for group, expected in {
-        "excitatory": {"tau_h": "11 ms", "eta": "0.0625"},
+        "excitatory": {"tau_h": "11 ms", "eta": "0.0625", "gain": "17.5"},
         "inhibitory": {"tau_u": "123.456789 ms"},
         "lateral": {"tau_V": "3.25 ms"},
-        "gain_control": {"constant_gain": "17.5", "controlled": "0"},
         "readout": {"mu": "30, 10"},
         "classifier": {"constant_rate": "0.125", "running": "0"},
     }.items():
@@ -219,13 +224,14 @@ def test_recycling_and_the_gated_readout_show_up():
     assert_every_object_appears(circuit, found)
     assert "competition" in column(table(found, "C"), "Name", "Pattern")
     code = column(table(found, "E"), "Update", "Code")
-    assert code["classifier_learn"].endswith(rules.GATED.brian2)
-    assert code["classifier_recruit"] == rules.TAKE_w
-    answer = column(table(found, "D2"), "Update", "Code")["readout_answer"]
-    assert answer == f"{rules.READOUT['clip'].brian2}\n{rules.CLAMP}"
+    assert code["classifier_learn"].endswith(GATED)
+    assert code["classifier_recruit"] == "w = where(joins_pre > 0, 0, w)"
+    code = column(table(found, "D2"), "Update", "Code")
+    assert code["readout_answer"] == ANSWER["clip"]
+    assert code["readout_clamp"] == "y = where(z != 0, z, y)"
     text = all_text(found)
-    assert "rank_post = " + rules.RANK in text
-    assert "pooled_post = w*h_pre" in text
+    assert RANK.partition(" : ")[0].strip() in text
+    assert "total_post = h_pre" in text
 
 
 def test_values_at_the_start_are_those_of_a_run(ran):
@@ -236,7 +242,7 @@ def test_values_at_the_start_are_those_of_a_run(ran):
     for name in ("excitatory_stateupdater", "inhibitory_stateupdater"):
         assert shown[name] == circuit.network[name].abstract_code
     assert shown["excitatory_stateupdater"].endswith("h = clip(_h, 0, inf)")
-    constant = "h_rest u_rest constant_gain controlled smallest least recruiting"
+    constant = "h_rest u_rest smallest least recruiting"
     constant += " kappa sqrt_alpha eta mu running constant_rate"
     for (group, name), value in at_the_start(before).items():
         if value and name in constant.split():

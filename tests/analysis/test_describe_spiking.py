@@ -139,7 +139,12 @@ def test_plasticity_is_all_that_changes_weights(described):
     shown = column(table(found, "E"), "Update", "Code")
     for name, code in updates(found).items():
         owner = name.rpartition("_")[0].partition("_")[0]
-        weight = {"lateral": "V", "feedforward": "W", "excitatory": "b", "classifier": "(w|rate)"}
+        weight = {
+            "lateral": "V",
+            "feedforward": "W",
+            "excitatory": "b",
+            "classifier": "(w|learned)",
+        }
         changed = owner in weight and re.search(rf"^{weight[owner]} [-+]?=", code[0], re.MULTILINE)
         # V of a new presentation is where it starts, not what it learned.
         assert (name in shown) == bool(changed and name != "lateral_restart"), name

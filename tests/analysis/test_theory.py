@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import itertools
 import math
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from analysis import agreement, studies, theory
-from analysis.recruiting import in_use_at_snapshots, tiles_in_use
+from analysis.tiles_in_use import in_use_at_snapshots, tiles_in_use
 from circuits import (
     CircuitModel,
     CircuitParameters,
@@ -20,13 +19,13 @@ from circuits import (
     Noise,
     ReferenceCircuit,
     SphereLift,
-    rules,
+    reference,
 )
+from circuits.circuit import Scene
 from circuits.errors import InputError
-from circuits.model import EACH_PRESENTATION
-from circuits.reference import Moment
-from circuits.rules import Rule
-from circuits.state import empty_state
+from circuits.model import EACH_PRESENTATION, Rule
+from circuits.parts import Part, gain_control
+from circuits.state import Task, empty_state
 from tests.analysis.drawing import CONSTANT
 from tests.conftest import moons
 
@@ -37,14 +36,14 @@ BASE = {"n_tiles": 30, "n_interneurons": 3, "tile_radius": 0.5}
 
 
 def brute_force_spectrum(gamma, a, k):
-    """Eigenvalues of one step at the fixed point, by finite differences of `rules.step`."""
+    """Eigenvalues of one step at the fixed point, by finite differences of `reference.step`."""
     m = len(a)
-    h, u, V = rules.fixed_point(a, rules.rest_direction(k))
+    h, u, V = reference.fixed_point(a, reference.rest_direction(k))
     fixed = np.concatenate([h, u, V.ravel()])
 
     def step(flat):
         state = flat[:m], flat[m : m + k], flat[m + k :].reshape(k, m)
-        return np.concatenate([part.ravel() for part in rules.step(*state, a, gamma)])
+        return np.concatenate([part.ravel() for part in reference.step(*state, a, gamma)])
 
     assert np.abs(step(fixed) - fixed).max() < 1e-15
     # The step is quadratic: central differences have no error but rounding. Silent tiles (a < 0,
@@ -139,18 +138,21 @@ CIRCUITS = {
 }
 
 
-class Witness(ReferenceCircuit):
-    """A circuit that keeps the drive and the w of every presentation."""
+class Witness(Part):
+    """Keeps the drive and the w of every presentation."""
 
-    def _settle(self, state, s, record, now):
-        self.seen = [*getattr(self, "seen", []), (s.a, state.w)]
-        return super()._settle(state, s, record, now)
+    def __init__(self):
+        self.seen = []
+
+    def after_restart(self, s):
+        self.seen.append((s.a, s.w))
 
 
 def witnessed(**changes):
     points, _, labels = moons(60, after=45)
-    circuit = Witness(CircuitParameters(**BASE | changes), LIFT)
-    return circuit.run(points, labels, record=("h", "u"), snapshot_every=1), circuit.seen
+    circuit, witness = ReferenceCircuit(CircuitParameters(**BASE | changes), LIFT), Witness()
+    circuit.parts.all += (witness,)  # not as a user's, which would be in the result
+    return circuit.run(points, labels, record=("h", "u"), snapshot_every=1), witness.seen
 
 
 @pytest.fixture(scope="module", params=["control", "constant"])
@@ -205,7 +207,7 @@ def test_the_closed_form_of_a_result_is_where_it_settled(witness):
 def test_drives_up_to_the_floor_are_none():
     run, _ = witnessed()
     assert theory.floor_of(run) == pytest.approx(
-        rules.FLOOR * 2 / BASE["n_tiles"] * (1 - run.attrs["alpha"]), rel=1e-14
+        gain_control.FLOOR * 2 / BASE["n_tiles"] * (1 - run.attrs["alpha"]), rel=1e-14
     )
     faint = run.copy(deep=True)
     for name in ("W_snapshots", "b_snapshots"):
@@ -310,8 +312,8 @@ def delayed_jacobian(delay):
     model = CircuitModel(delay=f"{delay * 1000 / 1024} ms")
     circuit = ReferenceCircuit(p, SphereLift(center=(0.0, 0.0), radius=3.0), model=model)
     a, size = np.array([0.3, 0.4, -0.2]), 0.5
-    direction = rules.rest_direction(2)
-    fixed = rules.fixed_point(a, direction)
+    direction = reference.rest_direction(2)
+    fixed = reference.fixed_point(a, direction)
     line = model.delay_line(p)
     gamma = circuit.gamma(size)
 
@@ -320,10 +322,11 @@ def delayed_jacobian(delay):
         state.h, state.u, state.V = vector[:3], vector[3:5], vector[5:11].reshape(2, 3)
         past = np.split(vector[11:], np.cumsum([3, 2] * delay)[:-1]) if delay else []
         state.extra = dict(zip(line, past, strict=True))
-        now = Moment(circuit.perturbed, np.zeros(0), 0, 0)
-        circuit._step(state, SimpleNamespace(a=a), gamma, line, now)
-        moved = [state.extra[name] for name in line]
-        return np.concatenate([state.h, state.u, state.V.ravel(), *moved])
+        shown = Scene(circuit, state, Task(a[None], a[None], True, (), False, print))
+        shown.a, shown.gain = a, 1 / size
+        shown.move()
+        moved = [getattr(shown, name.partition(".")[2]) for name in line]
+        return np.concatenate([shown.h, shown.u, shown.V.ravel(), *moved])
 
     rest = np.concatenate([fixed[0], fixed[1], fixed[2].ravel(), *[fixed[0], fixed[1]] * delay])
     np.testing.assert_allclose(step(rest), rest, atol=1e-15)

@@ -69,7 +69,7 @@ def test_one_object_of_each_kind_on_cython(quick_cython, monkeypatch):
     from brian2.codegen.runtime.numpy_rt.numpy_rt import NumpyCodeObject
 
     compiled = {"lateral_summed_variable_inhibition_pre", "lateral_stateupdater"}
-    compiled |= {"excitatory_stateupdater", "excitatory_perturbed_after_rates"}
+    compiled |= {"excitatory_stateupdater", "excitatory_noise_h"}
     seen = set()
 
     def extend(network):

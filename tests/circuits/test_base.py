@@ -10,6 +10,7 @@ import pytest
 
 from circuits import CircuitModel, ReferenceCircuit, SphereLift, base
 from circuits.base import Circuit, checked_options
+from circuits.circuit import Scene
 from circuits.errors import DivergenceError, InputError, ParameterError
 from tests.conftest import small_circuit
 from tests.refusing import refused
@@ -278,6 +279,16 @@ def test_predictions_move_the_clock_and_nothing_else():
     refused(lambda: noting().predict(line(1)), "no state yet", InputError)
 
 
+def recruit(circuit, state, x):
+    """Load a point, up to where a tile is recruited."""
+    shown = Scene(circuit, state, circuit.nothing())
+    shown.x = x
+    for stage in ("drive", "recruit"):
+        shown.at(stage)
+    for name in ("W", "b", "w", "recruited"):
+        setattr(state, name, getattr(shown, name))
+
+
 def test_a_point_recruits_by_hand():
     """Points on a line 5 apart: each recruits, until none is idle; then nothing, or the least b."""
     for recycle in (False, True):
@@ -285,26 +296,26 @@ def test_a_point_recruits_by_hand():
         circuit = ReferenceCircuit(small_circuit(**changes), LIFT)
         state = circuit._idle()
         x, weight = LIFT(np.array([[0.0], [5.0], [10.0]])), 0.5
-        circuit.recruit(state, x[0])
+        recruit(circuit, state, x[0])
         state.learned = 4
         kept = state.W
-        circuit.recruit(state, x[1])
+        recruit(circuit, state, x[1])
         assert state.recruited.tolist() == [0, 4]
         assert (weight * x[:2] == state.W).all()
         assert not kept[1].any()  # what was handed out stays as it was
         assert state.b.tolist() == [weight * math.sqrt(circuit.alpha)] * 2
-        circuit.recruit(state, x[1])  # a tile answers
+        recruit(circuit, state, x[1])  # a tile answers
         assert (weight * x[:2] == state.W).all()
         state.learned, state.w = 9, np.array([[0.3, 0.4]])
         state.b = state.b * [1.0, 0.9999]  # not so little that the tile answers a point 5 away
-        circuit.recruit(state, x[2])
+        recruit(circuit, state, x[2])
         assert state.recruited.tolist() == ([0, 9] if recycle else [0, 4])
         assert (weight * x[[0, 2 if recycle else 1]] == state.W).all()
         assert state.w.tolist() == ([[0.3, 0.0]] if recycle else [[0.3, 0.4]])
     first = ReferenceCircuit(small_circuit(tiles="first", tile_radius=1.0), LIFT)
     state = first.seeded(LIFT(line(6)))
     before = state.W
-    first.recruit(state, LIFT([[50.0]])[0])
+    recruit(first, state, LIFT([[50.0]])[0])
     assert state.W is before
 
 
@@ -317,7 +328,7 @@ def test_connections_that_are_missing_have_no_weights():
     mask = np.array([[False, True]] * 2)
     circuit = masked("feedforward", mask)
     state = circuit._idle()
-    circuit.recruit(state, LIFT([[7.0]])[0])
+    recruit(circuit, state, LIFT([[7.0]])[0])
     assert state.W[0, 0] == 0 < state.W[0, 1]
     assert ((circuit.seeded(LIFT([[1.0], [7.0]])).W != 0) == mask).all()
     mask = np.array([[True, False, True], [True, True, False]])

@@ -126,13 +126,23 @@ def test_threads_at_once_make_one_build(own_cache):
 
 def test_one_build_serves_what_users_sweep(filled_cache):
     for changes in (
-        {"mu": 3.0, "learning_rate": 0.1, "readout_rate": 0.5, "initial_weight": 0.2},
+        {"mu": 3.0, "learning_rate": 0.1, "initial_weight": 0.2},
         {"tau_h": "30 ms", "tau_u": "40 ms", "tau_V": "3 ms", "dt": "0.5 ms"},
-        {"steps_per_presentation": 77, "gain": 50.0},
+        {"steps_per_presentation": 77, "recruit_below": 0.3},
     ):
         assert not run_once(**changes), changes
     (only,) = cache.entries()
     assert "6 tiles" in only.title
+
+
+@pytest.mark.parametrize("changes", [{"gain": (50.0, 60.0)}, {"readout_rate": (0.5, 0.6)}])
+def test_values_of_an_addition_share_a_build(changes):
+    """Whether there is one shapes the program; its value does not."""
+    ((name, values),) = changes.items()
+    given = [{name: value} for value in values] + [{}]
+    circuits = [ManifoldCircuit(small_circuit(**one), LIFT, "numpy") for one in given]
+    one, other, without = (circuit.wiring.facts(circuit) for circuit in circuits)
+    assert one == other != without
 
 
 @pytest.mark.parametrize("damage", DAMAGES)

@@ -5,11 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from circuits import CircuitModel, ManifoldCircuit, ReferenceCircuit, SphereLift
+from circuits import CircuitModel, ManifoldCircuit, ReferenceCircuit, Rule, SphereLift
 from circuits.engines.cache import say_once
 from circuits.engines.codegen import using
 from circuits.engines.scratch import scratch_folder
-from circuits.rules import Rule
 from tests.conftest import CONSTANT_GAIN, moons, small_circuit
 
 LIFT = SphereLift(center=(0.5, 0.25), radius=3.0)

@@ -10,9 +10,10 @@ import pytest
 from scipy.integrate import solve_ivp
 from sklearn.datasets import load_digits
 
-from circuits import CircuitParameters, ManifoldCircuit, ReferenceCircuit, SphereLift, rules
+from circuits import CircuitParameters, ManifoldCircuit, ReferenceCircuit, SphereLift, reference
 from circuits.engines.brian import import_brian2
 from circuits.errors import DivergenceError, LostLabelWarning, UnsettledWarning
+from circuits.parts.gain_control import measured, start
 from simulations.experiments.experiment import make_circuit
 from tests.conftest import FIRST_TILES, moons, small_circuit
 
@@ -58,10 +59,10 @@ def test_every_covered_presentation_settles_under_gain_control(name, reset, tile
         if tiles == "recruit":  # what was shown found the tile that it had started
             W[recruited == t] = parameters.kappa * x[t]
             b[recruited == t] = parameters.kappa * solver.alpha**0.5
-        a = rules.drive(W, b, x[t], solver.alpha)
-        size = rules.measured(a, solver.floor)
+        a = reference.drive(W, b, x[t], solver.alpha)
+        size = measured(a, solver.floor)
         assert (size > 0) == run["covered"].values[t]
-        h, u, _ = rules.fixed_point(a, rules.rest_direction(4), solver.floor)
+        h, u, _ = reference.fixed_point(a, reference.rest_direction(4), solver.floor)
         errors.append(np.abs(run["h"].values[t] - h).max())
         if size == 0:
             continue
@@ -105,9 +106,9 @@ def test_convergence_in_dt_to_the_ode(gain):
     fixed |= {"tau_h": "40 ms", "tau_u": "50 ms", "tau_V": "8 ms"}
     probe = ReferenceCircuit(CircuitParameters(**fixed), LIFT, tile_centers=CENTERS)
     state, p = probe.state, probe.parameters
-    a = rules.drive(state.W, state.b, LIFT(point)[0], probe.alpha)
-    begin = rules.start(a, 0.0, 1.0, probe.gain)
-    h_rest, u_rest, V_rest = rules.rest(4, k, probe.gain)
+    a = reference.drive(state.W, state.b, LIFT(point)[0], probe.alpha)
+    begin = start(a, 0.0, 1.0, probe.gain)
+    h_rest, u_rest, V_rest = reference.rest(4, k, probe.gain)
     rest = h_rest, begin.scale * u_rest, begin.scale * V_rest
 
     def slope(_time, flat):
@@ -145,8 +146,8 @@ def perturbed(parameters: CircuitParameters, push: float):
     """A circuit a little off its fixed point, |[a]_+|, and the point to show it."""
     circuit = ManifoldCircuit(parameters, LIFT, "cpp_standalone", tile_centers=CENTERS)
     state = circuit.state
-    a = rules.drive(state.W, state.b, LIFT(CENTERS[:1])[0], circuit.alpha)
-    h, u, V = rules.fixed_point(a, rules.rest_direction(parameters.n_interneurons))
+    a = reference.drive(state.W, state.b, LIFT(CENTERS[:1])[0], circuit.alpha)
+    h, u, V = reference.fixed_point(a, reference.rest_direction(parameters.n_interneurons))
     state.h, state.u, state.V = h * (1 + push), u, V
     state.last_size = size = float(np.linalg.norm(np.maximum(a, 0)))
     circuit.state = state

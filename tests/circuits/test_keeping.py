@@ -11,15 +11,9 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from circuits import (
-    CircuitModel,
-    ManifoldCircuit,
-    ReferenceCircuit,
-    rules,
-)
+from circuits import CircuitModel, ManifoldCircuit, ReferenceCircuit, Rule, reference, tiling
 from circuits.engines.solvers import make_circuit
 from circuits.errors import EngineError, InputError, ParameterError
-from circuits.rules import Rule
 from circuits.state import CircuitState
 from circuits.storage import results
 from circuits.storage import saved_circuit as keeping
@@ -172,7 +166,7 @@ def test_values_set_on_a_network_that_is_compiled(tmp_path):
 
 def test_numpy_functions_come_from_the_one_who_loads(tmp_path):
     """Also where a rule has the paper's text: what it computed in NumPy is not in the file."""
-    slower = Rule(rules.BIAS.brian2, lambda b, h, alpha, eta: rules.learn_bias(b, h, alpha, 0))
+    slower = Rule(tiling.BIAS, lambda b, h, alpha, eta: reference.learn_bias(b, h, alpha, 0))
     model = CircuitModel(bias=slower, namespace={"part": 0.5, "truth": True, "whole": 3})
     circuit = ReferenceCircuit(small_circuit(tile_radius=1.0), LIFT, model=model)
     circuit.run(POINTS[:30])

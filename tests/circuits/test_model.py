@@ -10,10 +10,9 @@ from functools import partial
 import numpy as np
 import pytest
 
-from circuits import CircuitModel, ManifoldCircuit, ReferenceCircuit, SphereLift, rules
+from circuits import CircuitModel, ManifoldCircuit, ReferenceCircuit, Rule, SphereLift, reference
 from circuits.engines import cache
 from circuits.errors import CircuitError, ParameterError
-from circuits.rules import Rule
 from tests.conftest import moons, small_circuit
 from tests.refusing import refused
 
@@ -168,7 +167,7 @@ def test_models_that_are_refused(change, words):
 
 
 def test_models_that_the_reference_refuses():
-    inhibitory = Rule("du/dt = -u/tau_u : 1", rules.step_inhibitory)
+    inhibitory = Rule("du/dt = -u/tau_u : 1", reference.step_inhibitory)
     for model, settling, words in (
         (CircuitModel(feedforward="W += eta_post*(x_pre - W)"), "dynamics", "'feedforward'"),
         ("dh/dt = 0 : 1", "dynamics", "CircuitModel"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import itertools
 import pickle
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -19,16 +20,19 @@ from circuits import (
     ManifoldCircuit,
     Noise,
     ReferenceCircuit,
+    Rule,
     SphereLift,
     SpikingCircuit,
     UnequalGain,
-    rules,
 )
 from circuits.engines.solvers import make_circuit
 from circuits.errors import InputError, ParameterError
+from circuits.parts.gain_control import measured
 from circuits.parts.gaussian import gaussian
-from circuits.perturbations import NOISY, Timed, parse_perturbation
-from circuits.rules import Rule
+from circuits.parts.lesion import Lesions
+from circuits.parts.noise import NoiseOn
+from circuits.parts.perturbations import NOISY, Timed, parse_perturbation
+from circuits.reference import drive
 from circuits.spiking.parameters import SpikingParameters
 from circuits.state import GONE
 from circuits.storage.saved_circuit import load_circuit
@@ -75,6 +79,7 @@ CASES = {
             Current(into="h", amount=np.linspace(0, 0.1, 20), at=10),
             Current(into="u", amount=0.05, at=10, until=30),
             Current(into="y", amount=0.3, at=10, until=30),
+            Current(into="y", amount=-0.2, at=20),
         ],
     ),
     "noise on rates": (
@@ -221,8 +226,8 @@ def test_current_into_tiles_moves_the_fixed_point():
     assert np.abs(found - exact.run(points)["h"].values).max() <= 1e-7
     x, state = LIFT(points), slow.state
     for row, h in zip(x, found, strict=True):
-        a = rules.drive(state.W, state.b, row, slow.alpha)
-        size = rules.measured(a, slow.floor)
+        a = drive(state.W, state.b, row, slow.alpha)
+        size = measured(a, slow.floor)
         if size:
             driven = np.maximum(a + size * 0.2 * np.isin(np.arange(12), (0, 1)), 0)
             assert h == pytest.approx(driven / np.linalg.norm(driven), abs=1e-7)
@@ -262,10 +267,14 @@ def test_noise_on_synapses_is_what_is_drawn():
         assert np.abs(steps[t - 1] - drawn).max() <= 1e-15
     # Whoever gives noise to several with one seed means independent noise.
     done = [Noise(on=on, size=1.0) for on in NOISY]
-    perturbed = ReferenceCircuit(SMALL, LIFT, perturbations=done).perturbed
-    sizes = perturbed.strengths(np.arange(9), True)[7]
-    for number, on in enumerate(NOISY):
-        first = np.ravel(perturbed.noise(on, sizes, 7, 2))[:1]
+    parts = ReferenceCircuit(SMALL, LIFT, perturbations=done).parts
+    sizes = parts.streams(np.arange(9), True)["strengths"][7]
+    s = SimpleNamespace(strengths=sizes, number=7)
+    noises = [part for part in parts.all if isinstance(part, NoiseOn)]
+    assert len(noises) == len(NOISY)
+    for part in noises:
+        number = NOISY.index(part.code[0][-1].partition("_")[2])
+        first = np.ravel(part.drawn(s, 2))[:1]
         assert first == sizes[number] * gaussian(0, number, 7, 2, 0)
 
 
@@ -275,7 +284,7 @@ def test_noise_of_a_step_goes_with_its_root():
         for dt in ("0.5 ms", "0.25 ms"):
             p = SMALL.replace(dt=dt)
             circuit = ReferenceCircuit(p, LIFT, perturbations=[Noise(on=name, size=0.02)])
-            of_step = circuit.perturbed.strengths(np.array([0]), True)[0, 0]
+            of_step = circuit.parts.streams(np.array([0]), True)["strengths"][0, 0]
             assert of_step**2 * getattr(p, tau) / p.dt_ == pytest.approx(0.02**2)
 
 
@@ -398,9 +407,8 @@ def test_a_first_presentation_has_the_v_it_starts_with():
 def test_lesions_take_what_earlier_ones_have_left(name):
     """Three times a quarter is three quarters, in whatever order they are given."""
     given = [Lesion(**{name: 0.25}, at=at) for at in (30, 10, 20)]
-    circuit = ReferenceCircuit(SMALL, LIFT, perturbations=given)
-    shape = circuit.perturbed.shapes["lateral"] if name == "lateral" else (12,)
-    hit = [circuit.perturbed._hit(name, shape, at) for at in (9, 10, 20, 30)]
+    lesions = Lesions(ReferenceCircuit(SMALL, LIFT), given)
+    hit = [lesions.hit(name, at) for at in (9, 10, 20, 30)]
     assert [one.mean() for one in hit] == [0, 0.25, 0.5, 0.75]
     for before, after in itertools.pairwise(hit):
         assert (after | before == after).all()

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from circuits import CircuitParameters, ReferenceCircuit, SphereLift, rules
+from circuits import CircuitParameters, ReferenceCircuit, SphereLift
 from circuits.errors import InputError, ParameterError
+from circuits.parts.other_readouts import learn_gated, pooled
 from circuits.tuning import tiles_needed
 from simulations.datasets import first_of_each_class, two_moons
 from simulations.experiments.experiment import make_circuit
@@ -122,19 +123,16 @@ def test_a_gated_readout_by_hand():
     """y is the mean of w over responding tiles; w moves towards y where they respond."""
     w, h = np.array([[0.5, -0.5, 0.25]]), np.array([0.6, 0.0, 0.8])
     net = (0.5 * 0.6 + 0.25 * 0.8) / 1.4
-    y = rules.readout(w, h, np.zeros(1), np.array([1.5]), "clip", "gated")
+    y = 1.5 * pooled(w @ h, h)
     assert y == pytest.approx([1.5 * net], rel=1e-15)
-    assert rules.readout(w, 0 * h, np.ones(1), np.array([1.5]), "clip", "gated") == [1.0]
-    learned = rules.learn_gated(w, y, h, 0.9)[0]
+    assert pooled(w @ (0 * h), 0 * h) == [0.0]
+    learned = learn_gated(w, y, h, 0.9)[0]
     by_hand = [value + 0.9 * rate * (y[0] - value) for value, rate in zip(w[0], h, strict=True)]
     assert learned == pytest.approx(by_hand, rel=1e-15)
     assert learned[1] == w[0, 1]  # a silent tile forgets nothing
-    clamped = rules.readout(w, h, -np.ones(1), np.array([1.5]), "clip", "gated", clamp=True)
-    assert clamped == [-1.0]
     for m in (1, 7, 300):  # with all w equal the answer is that w, whatever the tiles
         h = np.random.default_rng(m).random(m)
-        y = rules.readout(np.full((1, m), 0.3), h, np.zeros(1), np.ones(1), "clip", "gated")
-        assert y == pytest.approx([0.3], rel=1e-13)
+        assert pooled(np.full((1, m), 0.3) @ h, h) == pytest.approx([0.3], rel=1e-13)
 
 
 # What the data choose

@@ -17,9 +17,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from circuits import CircuitModel, ManifoldCircuit, ReferenceCircuit, SphereLift, rules
+from circuits import CircuitModel, ManifoldCircuit, ReferenceCircuit, Rule, SphereLift, tiling
 from circuits.errors import CircuitError, EngineError
-from circuits.rules import Rule
+from circuits.reference import learn_bias, rest
 from tests.conftest import moons, small_circuit
 from tests.refusing import refused
 
@@ -236,7 +236,7 @@ def check_synapses(own, h, recruited):
     # The sum is taken in the slot "groups" before the rates move: it sees the step before.
     before = np.vstack([np.zeros(6), h[:-1]])
     in_use = (recruited >= 0) & (recruited <= np.arange(30)[:, None])
-    before[::STEPS] = in_use * rules.rest(6, 2, None)[0]
+    before[::STEPS] = in_use * rest(6, 2, None)[0]
     weights = 0.1 * np.outer(np.arange(1, 7), np.arange(1, 4))
     expected = (before @ weights).sum(axis=0)
     assert np.abs(np.asarray(own.sums.total) / expected - 1).max() <= CLOSE
@@ -308,8 +308,8 @@ def test_code_runner_and_a_rule_switched_off(engine):
     options = {"clock": network["inputs"].clock, "when": "after_learn", "name": "growing"}
     growing = CodeRunner(network["excitatory"], "stateupdate", code="b += 0.001", **options)
     model = CircuitModel(
-        feedforward=Rule(rules.FEEDFORWARD.brian2, lambda W, h, x, eta: W),
-        bias=Rule(rules.BIAS.brian2, lambda *values: rules.learn_bias(*values) + 0.001),
+        feedforward=Rule(tiling.FEEDFORWARD, lambda W, h, x, eta: W),
+        bias=Rule(tiling.BIAS, lambda *values: learn_bias(*values) + 0.001),
     )
     state = None
     for part, changed in ((slice(6), False), (slice(6, CUT), True), (slice(CUT, 30), False)):

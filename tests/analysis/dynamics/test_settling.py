@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from analysis import dynamics, theory
-from circuits import ReferenceCircuit, SphereLift, rules
+from circuits import ReferenceCircuit, SphereLift, reference
 from circuits.errors import InputError
 from tests.analysis.drawing import CONSTANT, SMALL, M, holds, lines
 
@@ -128,7 +128,7 @@ def test_phase_portrait_starts_where_the_circuit_does(run, changes, reset):
     for t in (1, 25, 39):
         target = theory.target_of(found, t)
         start = theory.start_of(found, t, target)
-        first = rules.step(*start, target.a, theory.gamma_of(found, target.size))
+        first = reference.step(*start, target.a, theory.gamma_of(found, target.size))
         for name, expected in zip("huV", first, strict=True):
             # With carry-over V, and A of the point before, are taken to have settled.
             bound = 1e-14 if reset else 1e-6

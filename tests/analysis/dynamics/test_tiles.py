@@ -14,8 +14,8 @@ from analysis import dynamics, theory
 from analysis.dynamics.tiles import PRESENTED, moments_of_change
 from analysis.measures import tile_centers
 from analysis.style import LOWER, UPPER
+from circuits.circuit import ReferenceCircuit
 from circuits.errors import InputError
-from circuits.reference import ReferenceCircuit
 from tests.analysis.drawing import SMALL, M, offsets, used
 
 

@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 
 from circuits import CircuitModel, ReferenceCircuit, SphereLift
-from circuits.engines import streams
+from circuits.engines.wiring import Wiring
 from circuits.state import CircuitState, Task
 from tests.conftest import small_circuit
 
 LIFT = SphereLift(center=(0.0,), radius=100.0)
+WIRING = Wiring()
 TIMES = {"tau_h": "2 ms", "tau_u": "3 ms", "tau_V": "4 ms", "dt": "1 ms"}
 
 
@@ -53,7 +54,7 @@ def same(found: dict, expected: dict) -> None:
 def test_a_stream_that_restarts_under_gain_control(learn):
     circuit = circuit_of(n_readouts=2, mu=(3.0, 4.0), recruit_below=0.25, learning_rate=0.1)
     state, task = state_of(circuit), task_of(learn, 2)
-    found = streams.initial_values(circuit, state, task)
+    found = WIRING.initial_values(circuit, state, task)
     alpha = circuit.alpha
     expected = {
         "inputs": {"presentation": -1},
@@ -62,14 +63,15 @@ def test_a_stream_that_restarts_under_gain_control(learn):
         | {"sqrt_alpha": math.sqrt(alpha), "eta": 0.1 if learn else 0.0},
         # Two interneurons rest at 1 and 1.5, divided by the norm of both.
         "inhibitory": {"u": state.u, "u_rest": [1 / 3.25**0.5, 1.5 / 3.25**0.5], "tau_u": 3e-3},
-        "gain_control": {"last": 0.25, "smallest": circuit.floor}
-        | {"controlled": 1, "constant_gain": 0, "recruiting": int(learn)}
+        "gain_control": {"last": 0.25, "smallest": circuit.floor},
+        "measuring": {},
+        "recruiter": {"recruiting": int(learn), "smallest": circuit.floor}
         | {"least": (0.25 + 1e-9) * (1 - alpha), "first_presentation": 7},
+        "pooling": {},
         "lateral": {"V": state.V.ravel(), "tau_V": 4e-3},
         "feedforward": {"W": state.W.ravel()},
         "readout": {"mu": [3.0, 4.0]},
-        "classifier": {"w": state.w.ravel(), "learned": 7, "running": float(learn)}
-        | {"constant_rate": 0},
+        "classifier": {"w": state.w.ravel(), "learned": 7, "running": float(learn)},
     }
     same(found, expected)
 
@@ -80,18 +82,20 @@ def test_what_a_user_has_set_is_used_instead():
     state.extra = {"excitatory.noise": np.array([1.0, 2.0, 3.0])}
     # All tiles share one h_rest: a network has it as an array of one element.
     values = {"excitatory.h_rest": np.array([0.2]), "inhibitory.u_rest": np.array([0.3, 0.4])}
-    values |= {name: np.array([9.0]) for name in streams.LEARNING}
+    learning_rates = ("excitatory.eta", "classifier.running", "recruiter.recruiting")
+    assert set(learning_rates) == set(circuit.parts.learning)
+    values |= {name: np.array([9.0]) for name in learning_rates}
     values |= {"excitatory.tau_h": np.array([7.0])}
-    found = streams.initial_values(circuit, state, task, values)
+    found = WIRING.initial_values(circuit, state, task, values)
     assert found["excitatory"]["noise"].tolist() == [1, 2, 3]
     assert found["excitatory"]["h_rest"].tolist() == [0.2]
     assert found["inhibitory"]["u_rest"].tolist() == [0.3, 0.4]
     assert found["excitatory"]["tau_h"] == 7.0
     # Rates of learning stay at zero while weights are frozen, whoever set them.
-    chosen = [name.split(".") for name in streams.LEARNING]
-    assert [found[group][name] for group, name in chosen] == [0.0] * 4
-    learning = streams.initial_values(circuit, state, task_of(True), values)
-    assert [learning[group][name] for group, name in chosen] == [9.0] * 4
+    chosen = [name.split(".") for name in learning_rates]
+    assert [found[group][name] for group, name in chosen] == [0.0] * 3
+    learning = WIRING.initial_values(circuit, state, task_of(True), values)
+    assert [learning[group][name] for group, name in chosen] == [9.0] * 3
 
 
 MASKS = {
@@ -129,7 +133,7 @@ def test_what_an_engine_gives_back(learn):
     circuit = circuit_of()
     state = state_of(circuit)
     task = task_of(learn, record=("V", "y"), snapshots=True)
-    found = streams.collect(circuit, state, task, FINAL, RECORDED)
+    found = WIRING.collect(circuit, state, task, FINAL, RECORDED)
     for name, value in {
         **{"h": [1, 2, 3], "u": [7, 8], "b": [4, 5, 6], "V": [[0, 1, 2], [3, 4, 5]]},
         **{"W": [[10, 11], [12, 13], [14, 15]], "w": [[0.1, 0.2, 0.3]], "recruited": [0, 4, 8]},
@@ -140,7 +144,9 @@ def test_what_an_engine_gives_back(learn):
     assert list(state.extra) == ["excitatory.noise"]
     assert state.extra["excitatory.noise"].tolist() == [9.0]
     for name in ("h", "u", "b", "W", "w"):  # nothing is shared
-        assert not np.shares_memory(getattr(state, name), FINAL[f"{streams.FINAL[name]}.{name}"])
+        assert not np.shares_memory(
+            getattr(state, name), FINAL[next(f for f in FINAL if f.endswith(f".{name}"))]
+        )
     assert not np.shares_memory(state.extra["excitatory.noise"], FINAL["excitatory.noise"])
     assert (state.shown, state.learned) == (11, 9 if learn else 7)
     assert found.keys() == {"h", "u", "y", "change", "V_trace", "y_trace"} | {
@@ -171,7 +177,7 @@ def test_masked_weights_are_unpacked_wherever_they_come_back():
         "W_snapshots": {"W": np.arange(8.0).reshape(2, 4) + 1},
         "w_snapshots": {"w": np.array([[1.0, 2.0], [3.0, 4.0]])},
     }
-    found = streams.collect(circuit, state, task, final, recorded)
+    found = WIRING.collect(circuit, state, task, final, recorded)
     assert "y_trace" not in found  # which was not asked for
     assert state.V.tolist() == [[1, 0, 2], [0, 3, 4]]
     assert state.W.tolist() == [[5, 6], [0, 7], [8, 0]]
@@ -180,20 +186,3 @@ def test_masked_weights_are_unpacked_wherever_they_come_back():
     assert found["V_trace"].tolist() == [[[[1, 0, 2], [0, 3, 4]]], [[[5, 0, 6], [0, 7, 8]]]]
     assert found["W_snapshots"].tolist() == [[[1, 2], [0, 3], [4, 0]], [[5, 6], [0, 7], [8, 0]]]
     assert found["w_snapshots"].tolist() == [[[0, 1, 2]], [[0, 3, 4]]]
-
-
-def test_tables_name_what_networks_have():
-    """Every name that these tables hold is a variable of some network, and no object is missing."""
-    from circuits import ManifoldCircuit
-
-    variables: set[str] = set()
-    for changes in ({"recycle": True}, {"readout_rule": "gated", "readout_rate": 0.9}):
-        circuit = ManifoldCircuit(small_circuit(**changes), SphereLift((0.5, 0.25), 3.0), "numpy")
-        variables |= {
-            f"{group}.{name}"
-            for group in streams.GROUPS
-            for name in circuit.network[group].variables
-        }
-    named = {f"{group}.{name}" for name, group in streams.FINAL.items()} | {streams.LAST_SIZE}
-    named |= {f"{group}.{name}" for group, names in streams.COMPUTED.items() for name in names}
-    assert named | set(streams.LEARNING) <= variables

@@ -1,0 +1,86 @@
+"""A transmission delay between tiles and interneurons, both ways: sums see the rates of D steps
+ago, V learns from those that are now."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from pydantic import Field
+
+from circuits.parameters import Duration
+from circuits.parts.part import Part
+from circuits.parts.timing import Perturbation
+
+if TYPE_CHECKING:
+    from circuits.base import Circuit
+    from circuits.state import CircuitState, Task
+
+
+class Delay(Perturbation):
+    """Transmission delay between excitatory and inhibitory cells, both ways: `CircuitModel.delay`.
+
+    It holds from the start.
+    """
+
+    time_: Duration = Field(alias="time", ge=0, allow_inf_nan=False)
+
+
+class DelayLine(Part):
+    """The rates of the last D steps: ``h_past_1`` is the latest."""
+
+    def __init__(self, c: Circuit) -> None:
+        self._line = c.model.delay_line(c.parameters)
+        self._reset = c.parameters.reset
+        self.state = dict.fromkeys(self._line, 0.0)
+        code: list[tuple[str, ...]] = []
+        self.equations = {}
+        for home, rate in (("excitatory", "h"), ("inhibitory", "u")):
+            past = [name.partition(".")[2] for name in self._line if name.startswith(home)]
+            moves = zip(reversed(past), [*reversed(past[:-1]), rate], strict=True)
+            lines = [
+                *(f"{name} : 1    # on its way" for name in past),
+                f"{rate}_seen = {past[-1]} : 1",
+            ]
+            self.equations[home] = "\n".join(lines)
+            move = "\n".join(f"{to} = {source}" for to, source in moves)
+            code.append((home, "before_rates", move, "transmit"))
+            kept = "where(gain > 0, {}, 0)" if rate == "h" else "kept*{}"
+            begin = [f"{name} = {rate if self._reset else kept.format(name)}" for name in past]
+            code.append((home, "after_restart", "\n".join(begin), "refill"))
+        self.code = code
+
+    @property
+    def name(self) -> str:
+        """As users call it."""
+        return "Delay"
+
+    def start(self, state: CircuitState, task: Task) -> dict[str, Any]:
+        """Before the first presentation nothing is on its way but what the rates are."""
+        now = {"h": state.h, "u": state.u}
+        return {n: now[n.partition(".")[2][0]] for n in self._line if n not in state.extra}
+
+    # The same in NumPy
+
+    def _past(self, s: Any, rate: str) -> list[str]:
+        return [n.partition(".")[2] for n in self._line if n.partition(".")[2].startswith(rate)]
+
+    def sums(self, s: Any) -> None:
+        """The sums see late rates."""
+        h, u = (getattr(s, self._past(s, rate)[-1]) for rate in "hu")
+        s.inhibition, s.excitation = u @ s.V, s.V @ h
+
+    def before_rates(self, s: Any) -> None:
+        """Rates move along."""
+        for rate in "hu":
+            past = self._past(s, rate)
+            for to, source in zip(reversed(past), [*reversed(past[:-1]), rate], strict=True):
+                setattr(s, to, getattr(s, source))
+
+    def after_restart(self, s: Any) -> None:
+        """Fill the line, or scale what carries over."""
+        covered = float(np.all(np.asarray(s.gain) > 0))
+        for rate, kept in (("h", covered), ("u", s.kept)):
+            for name in self._past(s, rate):
+                now = getattr(s, rate) if self._reset else kept * getattr(s, name)
+                setattr(s, name, now)

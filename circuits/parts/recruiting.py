@@ -1,0 +1,206 @@
+"""Where tiles start: on the first points, or on points that no tile responds to.
+
+A tile responds with r = a sqrt(alpha)/(b (1 - alpha)) = 1 - (d/rho)^2 at the distance d from its
+centre. A point at which no r exceeds theta recruits the next idle tile:
+
+    W_i <- kappa x,     b_i <- kappa sqrt(alpha)
+
+With recycling, if no tile is idle, the least used one (the smallest b) moves, and forgets its w.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from circuits.lift import FloatArray
+from circuits.parts.part import Part
+
+if TYPE_CHECKING:
+    from circuits.base import Circuit
+    from circuits.state import CircuitState, Task
+
+TIE = 1e-9
+"""Added to the threshold of recruiting: points on a grid would be answered at just a round number,
+and rounding would decide."""
+
+IN_USE = """
+recruited : integer                # the presentation that started the tile, -1: it is idle
+in_use = int(recruited >= 0) : 1   # 1: the tile is not idle
+h_start = where(recruited >= 0, h_rest, 0) : 1 # idle tiles rest at zero
+"""
+TILES = """
+joins : integer                    # 1: the point recruits the tile
+turn = i : integer                 # how many tiles are recruited before it
+available = N : integer            # how many tiles there are
+kappa : 1 (shared)                 # norm of W of a tile that starts
+recruiting : integer (linked)
+answering : 1 (linked)
+used : 1 (linked)
+first_presentation : integer (linked)
+presentation : integer (linked)
+"""
+CELL = """
+answering : 1                      # tiles that respond to the point
+used : 1                           # tiles in use
+recruiting : integer (shared)      # 0 in a prediction
+smallest : 1 (shared)              # drives up to this are nothing
+least : 1 (shared)                 # theta (1 - alpha)
+first_presentation : integer (shared) # the number of the stream's first
+"""
+COUNTS = (
+    "answering_post = int((a_pre*sqrt_alpha_pre > least_post*b_pre) "
+    "and (a_pre > smallest_post)) : 1 (summed)\n"
+    "used_post = in_use_pre : 1 (summed)"
+)
+RANK = (
+    "rank_post = int((turn_pre >= 0) and "
+    "((b_pre < b_post) or ((b_pre == b_post) and (i_pre < i_post)))) : 1 (summed)"
+)
+WANTED = "(recruiting > 0) and (answering == 0)"
+NEXT = f"joins = int({WANTED} and (turn == int(used + 0.5)))"
+LEAST_USED = (
+    f"joins = int({WANTED} and (turn >= 0) and "
+    "((turn == int(used + 0.5)) or ((used >= available) and (rank == 0))))"
+)
+TAKE = """
+recruited = int(where(joins > 0, presentation + first_presentation, recruited))
+b = where(joins > 0, kappa*sqrt_alpha, b)
+drive = where(joins > 0, 0, drive)
+"""
+
+
+class Tiles(Part):
+    """Tiles that are all in use from the start."""
+
+    equations = {"excitatory": IN_USE}
+    fields = {"excitatory.recruited": "recruited"}
+
+    def before_restart(self, s: Any) -> None:
+        """Idle tiles rest at zero."""
+        s.h_start = np.where(s.recruited >= 0, s.h_start, 0.0)
+
+
+class Recruiting(Tiles):
+    """Tiles that points recruit."""
+
+    groups = {"recruiter": 1}
+    learning = ("recruiter.recruiting",)
+    fixed = {
+        "excitatory.kappa": "initial_weight",
+        **{f"recruiter.{n}": "recruit_below or tiles" for n in ("recruiting", "least", "smallest")},
+    }
+
+    def __init__(self, c: Circuit) -> None:
+        p = c.parameters
+        self._p, self._alpha, self._floor, self._model = p, c.alpha, c.floor, c.model
+        self.equations = {
+            "excitatory": IN_USE
+            + TILES
+            + ("rank : 1    # tiles with a smaller b\n" if p.recycle else ""),
+            "recruiter": CELL,
+            "pooling": COUNTS,
+        }
+        self.synapses = {"pooling": ("excitatory", "recruiter")}
+        self.summed = {"pooling.answering_post": "recruit", "pooling.used_post": "recruit"}
+        take: tuple[tuple[str, ...], ...] = (
+            ("excitatory", "after_recruit", TAKE, "recruit"),
+            (
+                "feedforward",
+                "after_recruit",
+                "W = where(joins_post > 0, kappa_post*x_pre, W)",
+                "recruit",
+            ),
+        )
+        if p.recycle:
+            self.equations["competition"] = RANK
+            self.synapses["competition"] = ("excitatory", "excitatory")
+            self.summed["competition.rank_post"] = "recruit"
+            take += (("classifier", "after_recruit", "w = where(joins_pre > 0, 0, w)", "recruit"),)
+        self.code = (
+            ("excitatory", "recruit", LEAST_USED if p.recycle else NEXT, "choose"),
+            *take,
+        )
+        names = ("recruiting", "answering", "used", "first_presentation")
+        self.links = {f"excitatory.{name}": f"recruiter.{name}" for name in names}
+        self.links["excitatory.presentation"] = "inputs.presentation"
+        self.parameters = {
+            **{"excitatory.kappa": p.kappa, "recruiter.recruiting": 1},
+            **{"recruiter.smallest": c.floor},
+            "recruiter.least": (p.recruit_below + TIE) * (1 - c.alpha),
+        }
+
+    def start(self, state: CircuitState, task: Task) -> dict[str, Any]:
+        """Presentations are numbered in the circuit's life."""
+        return {"recruiter.first_presentation": state.learned}
+
+    def recruit(self, s: Any) -> None:
+        """The same in NumPy: choose a tile if no tile responds."""
+        s.joins = None
+        if s.learn:
+            responds = answers(s.a, s.b, self._alpha, self._p.recruit_below, self._floor)
+            gone = s.recruited < -1
+            s.joins = recruits(responds, s.recruited >= 0, s.b, self._p.recycle, gone)
+
+    def after_recruit(self, s: Any) -> None:
+        """Start the tile."""
+        if s.joins is None:
+            return
+        new = np.arange(len(s.b)) == s.joins
+        W = self._model.masked("feedforward", np.tile(self._p.kappa * s.x, (len(new), 1)))
+        s.W = np.where(new[:, None], W, s.W)
+        s.b = np.where(new, self._p.kappa * math.sqrt(self._alpha), s.b)
+        if self._p.recycle:
+            s.w = np.where(new, 0.0, s.w)
+        s.recruited = np.where(new, s.learned, s.recruited)
+
+
+class DriveOfNewTile(Part):
+    """The drive of the tile that was recruited."""
+
+    code = (
+        ("feedforward", "after_recruit", "drive_post += where(joins_post > 0, W*x_pre, 0)", "look"),
+        (
+            "excitatory",
+            "after_recruit",
+            "a = where(joins > 0, drive - sqrt_alpha*b, a)",
+            "look_again",
+        ),
+    )
+
+    def after_recruit(self, s: Any) -> None:
+        """The same in NumPy."""
+        if s.joins is not None:
+            new = np.arange(len(s.b)) == s.joins
+            s.a = np.where(new, s.W @ s.x - s.sqrt_alpha * s.b, s.a)
+
+
+def answers(
+    a: FloatArray, b: FloatArray, alpha: float, recruit_below: float, floor: float
+) -> NDArray[np.bool_]:
+    """Which tiles respond to a point above ``recruit_below``. One that has faded below the floor
+    does not."""
+    least = (recruit_below + TIE) * (1 - alpha)
+    return (a * math.sqrt(alpha) > least * b) & (a > floor)
+
+
+def recruits(
+    answering: NDArray[np.bool_],
+    in_use: NDArray[np.bool_],
+    b: FloatArray,
+    recycle: bool,
+    gone: NDArray[np.bool_] | None = None,
+) -> int | None:
+    """The tile that a point recruits: none where some tile responds, else the next idle one, or,
+    where none is idle and ``recycle`` says so, the one with the smallest b; never one that is
+    ``gone``."""
+    if answering.any():
+        return None
+    there = np.ones(len(b), bool) if gone is None else ~gone
+    idle = np.flatnonzero(there & ~in_use)
+    if idle.size:
+        return int(idle[0])
+    return int(np.argmin(np.where(there, b, np.inf))) if recycle else None
