@@ -39,6 +39,7 @@ from circuits.errors import InputError
 from circuits.lift import FloatArray, SphereLift
 from circuits.parameters import CircuitParameters
 from circuits.parts import gain_control, other_readouts, recruiting, restart
+from circuits.parts.recycling import least_used
 from circuits.spiking.parameters import SpikingParameters
 
 Made = TypeVar("Made")
@@ -356,8 +357,10 @@ def _with_recruited(
         W, b = weights["W"], weights["b"]
         a = reference.drive(W, b, x, alpha)
         answering = recruiting.answers(a, b, alpha, p.recruit_below, floor_of(run))
-        tile = recruiting.recruits(answering, in_use_at(run, number - 1, b), b, recycle=True)
-        new = np.arange(p.n_tiles) == (-1 if tile is None else tile)
+        recruited = np.where(in_use_at(run, number - 1, b), 0, -1)
+        idle = recruiting.next_idle(recruited)
+        tile = least_used(b, recruited) if idle is None else idle
+        new = (np.arange(p.n_tiles) == tile) & ~answering.any()
     return {
         "W": np.where(new[:, None], p.kappa * x, weights["W"]),
         "b": np.where(new, p.kappa * math.sqrt(alpha), weights["b"]),

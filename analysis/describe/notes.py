@@ -46,8 +46,9 @@ NOTES = {
     "excitatory_drive": Note("the drive a = W x - sqrt(alpha) b of the next point"),
     "excitatory_choose": Note(
         "a point that no tile answers, a_i sqrt(alpha)/(b_i (1 - alpha)) > recruit_below, recruits "
-        "the next idle tile (with recycle, when none is idle, the one with the smallest b)"
+        "the next idle tile"
     ),
+    "excitatory_recycle": Note("where no tile is idle, the one with the smallest b moves"),
     "excitatory_recruit": Note("starts the tile: b = kappa sqrt(alpha)", "E"),
     "feedforward_recruit": Note("starts the tile: W = kappa x", "E"),
     "classifier_recruit": Note("a tile that moves forgets its w", "E"),

@@ -19,6 +19,7 @@ def own_parts(c: Circuit) -> list[Part]:
     from circuits.parts.other_readouts import ClampedLabels, ConstantRate, GatedReadout
     from circuits.parts.perturbations import perturbing_parts
     from circuits.parts.recruiting import DriveOfNewTile, Recruiting, Tiles
+    from circuits.parts.recycling import Recycling
     from circuits.parts.restart import CarryOver, Remembered, Restart
     from circuits.readout import Readout
     from circuits.tiling import Tiling
@@ -29,6 +30,7 @@ def own_parts(c: Circuit) -> list[Part]:
         (True, Remembered),
         (True, Restart if p.reset else CarryOver),
         (True, (lambda: Recruiting(c)) if recruits else Tiles),
+        (p.recycle, Recycling),
         (c.gain is None, lambda: GainControl(c)),
         (c.gain is None, lambda: ScaledStart(c)),
         (p.readout_rule == "gated", GatedReadout),

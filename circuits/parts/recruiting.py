@@ -4,8 +4,6 @@ A tile responds with r = a sqrt(alpha)/(b (1 - alpha)) = 1 - (d/rho)^2 at the di
 centre. A point at which no r exceeds theta recruits the next idle tile:
 
     W_i <- kappa x,     b_i <- kappa sqrt(alpha)
-
-With recycling, if no tile is idle, the least used one (the smallest b) moves, and forgets its w.
 """
 
 from __future__ import annotations
@@ -24,15 +22,15 @@ if TYPE_CHECKING:
     from circuits.state import CircuitState, Task
 
 TIE = 1e-9
-"""Added to the threshold of recruiting: points on a grid would be answered at just a round number,
-and rounding would decide."""
+"""Added to the threshold: on a grid r is a round number, and rounding would decide."""
 
 IN_USE = """
 recruited : integer                # the presentation that started the tile, -1: it is idle
 in_use = int(recruited >= 0) : 1   # 1: the tile is not idle
 h_start = where(recruited >= 0, h_rest, 0) : 1 # idle tiles rest at zero
 """
-TILES = """
+TILES = f"""
+{IN_USE}
 joins : integer                    # 1: the point recruits the tile
 turn = i : integer                 # how many tiles are recruited before it
 available = N : integer            # how many tiles there are
@@ -56,21 +54,16 @@ COUNTS = (
     "and (a_pre > smallest_post)) : 1 (summed)\n"
     "used_post = in_use_pre : 1 (summed)"
 )
-RANK = (
-    "rank_post = int((turn_pre >= 0) and "
-    "((b_pre < b_post) or ((b_pre == b_post) and (i_pre < i_post)))) : 1 (summed)"
-)
 WANTED = "(recruiting > 0) and (answering == 0)"
 NEXT = f"joins = int({WANTED} and (turn == int(used + 0.5)))"
-LEAST_USED = (
-    f"joins = int({WANTED} and (turn >= 0) and "
-    "((turn == int(used + 0.5)) or ((used >= available) and (rank == 0))))"
-)
 TAKE = """
 recruited = int(where(joins > 0, presentation + first_presentation, recruited))
 b = where(joins > 0, kappa*sqrt_alpha, b)
 drive = where(joins > 0, 0, drive)
 """
+TAKE_W = "W = where(joins_post > 0, kappa_post*x_pre, W)"
+SUM = "drive_post += where(joins_post > 0, W*x_pre, 0)"
+DRIVE = "a = where(joins > 0, drive - sqrt_alpha*b, a)"
 
 
 class Tiles(Part):
@@ -87,46 +80,29 @@ class Tiles(Part):
 class Recruiting(Tiles):
     """Tiles that points recruit."""
 
+    equations = {"excitatory": TILES, "recruiter": CELL, "pooling": COUNTS}
     groups = {"recruiter": 1}
+    synapses = {"pooling": ("excitatory", "recruiter")}
+    summed = {"pooling.answering_post": "recruit", "pooling.used_post": "recruit"}
+    links = {
+        **{f"excitatory.{n}": f"recruiter.{n}" for n in ("recruiting", "answering", "used")},
+        "excitatory.first_presentation": "recruiter.first_presentation",
+        "excitatory.presentation": "inputs.presentation",
+    }
     learning = ("recruiter.recruiting",)
     fixed = {
         "excitatory.kappa": "initial_weight",
         **{f"recruiter.{n}": "recruit_below or tiles" for n in ("recruiting", "least", "smallest")},
     }
+    code = (
+        ("excitatory", "recruit", NEXT, "choose"),
+        ("excitatory", "after_recruit", TAKE, "recruit"),
+        ("feedforward", "after_recruit", TAKE_W, "recruit"),
+    )
 
     def __init__(self, c: Circuit) -> None:
         p = c.parameters
         self._p, self._alpha, self._floor, self._model = p, c.alpha, c.floor, c.model
-        self.equations = {
-            "excitatory": IN_USE
-            + TILES
-            + ("rank : 1    # tiles with a smaller b\n" if p.recycle else ""),
-            "recruiter": CELL,
-            "pooling": COUNTS,
-        }
-        self.synapses = {"pooling": ("excitatory", "recruiter")}
-        self.summed = {"pooling.answering_post": "recruit", "pooling.used_post": "recruit"}
-        take: tuple[tuple[str, ...], ...] = (
-            ("excitatory", "after_recruit", TAKE, "recruit"),
-            (
-                "feedforward",
-                "after_recruit",
-                "W = where(joins_post > 0, kappa_post*x_pre, W)",
-                "recruit",
-            ),
-        )
-        if p.recycle:
-            self.equations["competition"] = RANK
-            self.synapses["competition"] = ("excitatory", "excitatory")
-            self.summed["competition.rank_post"] = "recruit"
-            take += (("classifier", "after_recruit", "w = where(joins_pre > 0, 0, w)", "recruit"),)
-        self.code = (
-            ("excitatory", "recruit", LEAST_USED if p.recycle else NEXT, "choose"),
-            *take,
-        )
-        names = ("recruiting", "answering", "used", "first_presentation")
-        self.links = {f"excitatory.{name}": f"recruiter.{name}" for name in names}
-        self.links["excitatory.presentation"] = "inputs.presentation"
         self.parameters = {
             **{"excitatory.kappa": p.kappa, "recruiter.recruiting": 1},
             **{"recruiter.smallest": c.floor},
@@ -138,12 +114,10 @@ class Recruiting(Tiles):
         return {"recruiter.first_presentation": state.learned}
 
     def recruit(self, s: Any) -> None:
-        """The same in NumPy: choose a tile if no tile responds."""
-        s.joins = None
-        if s.learn:
-            responds = answers(s.a, s.b, self._alpha, self._p.recruit_below, self._floor)
-            gone = s.recruited < -1
-            s.joins = recruits(responds, s.recruited >= 0, s.b, self._p.recycle, gone)
+        """The same in NumPy: the next idle tile joins if no tile responds."""
+        responding = answers(s.a, s.b, self._alpha, self._p.recruit_below, self._floor)
+        s.wanted = s.learn and not responding.any()
+        s.joins = next_idle(s.recruited) if s.wanted else None
 
     def after_recruit(self, s: Any) -> None:
         """Start the tile."""
@@ -153,8 +127,6 @@ class Recruiting(Tiles):
         W = self._model.masked("feedforward", np.tile(self._p.kappa * s.x, (len(new), 1)))
         s.W = np.where(new[:, None], W, s.W)
         s.b = np.where(new, self._p.kappa * math.sqrt(self._alpha), s.b)
-        if self._p.recycle:
-            s.w = np.where(new, 0.0, s.w)
         s.recruited = np.where(new, s.learned, s.recruited)
 
 
@@ -162,13 +134,8 @@ class DriveOfNewTile(Part):
     """The drive of the tile that was recruited."""
 
     code = (
-        ("feedforward", "after_recruit", "drive_post += where(joins_post > 0, W*x_pre, 0)", "look"),
-        (
-            "excitatory",
-            "after_recruit",
-            "a = where(joins > 0, drive - sqrt_alpha*b, a)",
-            "look_again",
-        ),
+        ("feedforward", "after_recruit", SUM, "look"),
+        ("excitatory", "after_recruit", DRIVE, "look_again"),
     )
 
     def after_recruit(self, s: Any) -> None:
@@ -181,26 +148,12 @@ class DriveOfNewTile(Part):
 def answers(
     a: FloatArray, b: FloatArray, alpha: float, recruit_below: float, floor: float
 ) -> NDArray[np.bool_]:
-    """Which tiles respond to a point above ``recruit_below``. One that has faded below the floor
-    does not."""
+    """Which tiles respond above ``recruit_below``. One that has faded below the floor does not."""
     least = (recruit_below + TIE) * (1 - alpha)
     return (a * math.sqrt(alpha) > least * b) & (a > floor)
 
 
-def recruits(
-    answering: NDArray[np.bool_],
-    in_use: NDArray[np.bool_],
-    b: FloatArray,
-    recycle: bool,
-    gone: NDArray[np.bool_] | None = None,
-) -> int | None:
-    """The tile that a point recruits: none where some tile responds, else the next idle one, or,
-    where none is idle and ``recycle`` says so, the one with the smallest b; never one that is
-    ``gone``."""
-    if answering.any():
-        return None
-    there = np.ones(len(b), bool) if gone is None else ~gone
-    idle = np.flatnonzero(there & ~in_use)
-    if idle.size:
-        return int(idle[0])
-    return int(np.argmin(np.where(there, b, np.inf))) if recycle else None
+def next_idle(recruited: NDArray[np.int64]) -> int | None:
+    """The first tile that is idle, if there is one."""
+    idle = np.flatnonzero(recruited == -1)
+    return int(idle[0]) if idle.size else None

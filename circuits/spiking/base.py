@@ -15,6 +15,7 @@ from circuits.parts.gain_control import GainControl
 from circuits.parts.other_readouts import ConstantRate
 from circuits.parts.part import Part, Parts
 from circuits.parts.recruiting import DriveOfNewTile, Recruiting, Tiles
+from circuits.parts.recycling import Recycling
 from circuits.spiking.parameters import SpikingParameters
 from circuits.state import CircuitState
 
@@ -62,6 +63,7 @@ class Spiking(Circuit):
         p, recruits = self.parameters, self.parameters.tiles == "recruit"
         found: list[Part] = [layers.SpikingTiling(self), layers.SpikingReadout(self)]
         found += [Recruiting(self), layers.RecruitedTogether()] if recruits else [Tiles()]
+        found += [Recycling()] if p.recycle else []
         found += [GainControl(self), layers.DriveOfTile()] if self.gain is None else []
         found += [ConstantRate(self)] if p.readout_rate != "running_mean" else []
         return Parts([*found, *([DriveOfNewTile()] if recruits else [])], users)

@@ -11,7 +11,8 @@ from numpy.typing import ArrayLike
 from circuits.lift import FloatArray, SphereLift
 from circuits.parameters import CircuitParameters
 from circuits.parts.gain_control import start
-from circuits.parts.recruiting import answers, recruits
+from circuits.parts.recruiting import answers, next_idle
+from circuits.parts.recycling import least_used
 from circuits.reference import drive, rest_direction
 from circuits.spiking.base import Spiking
 from circuits.spiking.cells import Cells
@@ -78,9 +79,12 @@ class SpikingReference(Spiking):
         p, own = self.parameters, Cells.of(self).expanded(state)
         a = drive(own["W"], own["b"], x, self.alpha)
         cells = answers(a, own["b"], self.alpha, p.recruit_below, self.floor)
-        responds = np.asarray(cells.reshape(p.n_tiles, -1).any(axis=1))
-        tile = recruits(responds, state.in_use, state.b, p.recycle)
-        if p.tiles == "first" or tile is None:
+        if p.tiles == "first" or cells.any():
+            return
+        tile = next_idle(state.recruited)
+        if tile is None and p.recycle:
+            tile = least_used(state.b, state.recruited)
+        if tile is None:
             return
         new = np.arange(p.n_tiles) == tile
         state.W = np.where(new[:, None], p.kappa * x, state.W)

@@ -28,7 +28,8 @@ from analysis.describe import Code, Table, latex, notes, tables, to_latex, to_ma
 from circuits import CircuitModel, CircuitParameters, ManifoldCircuit, SphereLift
 from circuits.engines import cache
 from circuits.parts.other_readouts import GATED
-from circuits.parts.recruiting import COUNTS, RANK
+from circuits.parts.recruiting import COUNTS
+from circuits.parts.recycling import RANK
 from circuits.readout import ANSWER
 
 ANSWERING = COUNTS.partition(" = ")[2].partition(" : ")[0]

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from circuits import readout, reference
-from circuits.parts import gain_control, recruiting
+from circuits.parts import gain_control, recruiting, recycling
 from circuits.parts.other_readouts import ClampedLabels, GatedReadout, clamped, pooled
 from circuits.parts.part import lines_of
 
@@ -138,15 +138,18 @@ def test_who_is_recruited(recycle, used, answering):
     """The next idle tile; the first of those with the least b where none is idle."""
     b, in_use = np.array([3.0, 1.0, 1.0, 2.0]), np.arange(4) < used
     expected = None if answering or (used == 4 and not recycle) else used if used < 4 else 1
-    answers = np.arange(4) < answering
-    assert recruiting.recruits(answers, in_use, b, recycle) == expected
+    recruited = np.where(in_use, 0, -1)
+    assert recruiting.next_idle(recruited) == (used if used < 4 else None)
+    assert recycling.least_used(b, recruited) == 1
+    assert recycling.least_used(b, np.array([0, -2, 0, 0])) == 2  # one is gone
+    assert recruiting.next_idle(np.array([0, -2, -1, -1])) == 2
     i = np.arange(4)
     pairs = {"b_pre": b, "b_post": b[:, None], "i_pre": i, "i_post": i[:, None]}
     pairs["turn_pre"] = i
-    rank = run_text(statements(recruiting.RANK), **pairs)["rank_post"].sum(axis=1)
+    rank = run_text(statements(recycling.RANK), **pairs)["rank_post"].sum(axis=1)
     assert rank.tolist() == [3, 0, 1, 2]
-    text = recruiting.LEAST_USED if recycle else recruiting.NEXT
+    texts = [recruiting.NEXT, *([recycling.Recycling.code[0][2]] if recycle else [])]
     values = {"turn": i, "used": used, "answering": answering, "available": 4, "rank": rank}
-    joins = run_text(text, **values, recruiting=1)["joins"]
+    joins = run_text("\n".join(texts), **values, recruiting=1)["joins"]
     assert joins.tolist() == [float(tile == expected) for tile in range(4)]
-    assert not run_text(text, **values, recruiting=0)["joins"].any()
+    assert not run_text("\n".join(texts), **values, recruiting=0)["joins"].any()
