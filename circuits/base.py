@@ -25,8 +25,8 @@ from circuits.model import CircuitModel
 from circuits.parameters import CircuitParameters, format_seconds
 from circuits.parts import Part, own_parts
 from circuits.parts import perturbations as perturbing
+from circuits.parts.assembly import Parts, checked_parts
 from circuits.parts.gain_control import FLOOR
-from circuits.parts.part import Parts, checked_parts
 from circuits.parts.perturbations import Perturbation, checked_perturbations, delayed
 from circuits.state import CircuitState, Task, checked_state, empty_state
 

@@ -40,7 +40,7 @@ from circuits.engines.brian_objects import (
 )
 from circuits.errors import ParameterError
 from circuits.lift import FloatArray
-from circuits.stages import EACH_STEP, LOADING, schedule, slots, where
+from circuits.stages import EACH_STEP, LOADING, PAIRS, schedule, slots, where
 
 if TYPE_CHECKING:
     from circuits.base import Circuit
@@ -48,13 +48,6 @@ if TYPE_CHECKING:
 # A stream is looked up by its row, not by the time: "time" is the row in microseconds. So what is
 # compiled for one dt and S serves them all.
 ROW = us
-
-PAIRS = {
-    "lateral": ("excitatory", "inhibitory"),
-    "feedforward": ("inputs", "excitatory"),
-    "classifier": ("excitatory", "readout"),
-}
-"""The circuit's synapses, and what they connect."""
 
 
 def build_network(circuit: Circuit, chunk: int, name: str = "circuit") -> CircuitNetwork:

@@ -45,6 +45,14 @@ def schedule(each_step: tuple[str, ...] = EACH_STEP) -> list[str]:
     return [*brian2, answer, "record", "end", *others]
 
 
+PAIRS = {
+    "lateral": ("excitatory", "inhibitory"),
+    "feedforward": ("inputs", "excitatory"),
+    "classifier": ("excitatory", "readout"),
+}
+"""The circuit's synapses, and what they connect."""
+
+
 @cache
 def where() -> Any:
     """The function where(condition, a, b) for Brian2 text, on every engine."""

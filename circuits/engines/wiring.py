@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from circuits.base import Circuit
     from circuits.circuit import ManifoldCircuit
-    from circuits.parts.part import Parts
+    from circuits.parts.assembly import Parts
 
 Values = dict[str, dict[str, Any]]
 """Values of variables, by object and name, in SI units."""

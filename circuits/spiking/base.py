@@ -11,9 +11,10 @@ from circuits.base import CHUNK, RECORDABLE, TRACE_BYTES, Circuit
 from circuits.checks import as_count
 from circuits.errors import ParameterError, shown
 from circuits.parameters import MOST_SYNAPSES, CircuitParameters
+from circuits.parts.assembly import Parts
 from circuits.parts.gain_control import GainControl
 from circuits.parts.other_readouts import ConstantRate
-from circuits.parts.part import Part, Parts
+from circuits.parts.part import Part
 from circuits.parts.recruiting import DriveOfNewTile, Recruiting, Tiles
 from circuits.parts.recycling import Recycling
 from circuits.spiking.parameters import SpikingParameters

@@ -29,7 +29,8 @@ from circuits.lift import SphereLift
 from circuits.model import RULES, CircuitModel, Rule
 from circuits.parameters import CircuitParameters
 from circuits.parts import perturbations as perturbing
-from circuits.parts.part import Part, checked_parts, part_from
+from circuits.parts.assembly import checked_parts, part_from
+from circuits.parts.part import Part
 from circuits.spiking.parameters import SpikingParameters
 from circuits.state import CircuitState
 from circuits.storage import results

@@ -6,13 +6,16 @@ from __future__ import annotations
 import copy
 import json
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from analysis.describe import tables
-from circuits import ManifoldCircuit, Part, ReferenceCircuit, SphereLift
+from circuits import Delay, Lesion, ManifoldCircuit, Noise, Part, ReferenceCircuit, SphereLift
+from circuits.circuit import Scene
 from circuits.errors import InputError, ParameterError
+from circuits.parts.assembly import NAMES
 from tests.conftest import moons, small_circuit
 from tests.refusing import refused
 
@@ -70,6 +73,20 @@ class Shunt(Part):
         s.most = np.maximum(s.V, s.most)
 
 
+class Meter(Part):
+    """A cell of its own, which sums what the tiles answer."""
+
+    equations = {"meter": "total : 1\nsaved : 1", "metering": "total_post = h_pre : 1 (summed)"}
+    groups = {"meter": 1}
+    synapses = {"metering": ("excitatory", "meter")}
+    summed = {"metering.total_post": "before_learn"}
+    state = {"meter.saved": 3.0}
+    code = [("meter", "learn", "saved = 0.5*saved + total")]
+
+    def learn(self, s):
+        s.saved = 0.5 * s.saved + s.h.sum()
+
+
 class Count(Part):
     """Counts the presentations at both of their ends, and the steps."""
 
@@ -103,10 +120,12 @@ def assert_same(found, expected) -> None:
 
 @on_two_engines
 def test_a_part_does_the_same_on_brian2_and_in_numpy(engine):
-    expected = in_pieces(ReferenceCircuit(PARAMETERS, LIFT, parts=[Fatigue(), Shunt()]))
-    found = in_pieces(ManifoldCircuit(PARAMETERS, LIFT, engine, parts=[Fatigue(), Shunt()]))
+    parts = [Fatigue(), Shunt(), Meter()]
+    expected = in_pieces(ReferenceCircuit(PARAMETERS, LIFT, parts=parts))
+    found = in_pieces(ManifoldCircuit(PARAMETERS, LIFT, engine, parts=parts))
     assert_same(found, expected)
-    assert set(expected[2]) == {"excitatory.tired", "feedforward.use", "lateral.most"}
+    names = {"excitatory.tired", "feedforward.use", "lateral.most", "meter.saved"}
+    assert set(expected[2]) == names
     assert all(value.any() for value in expected[2].values())
     plain = in_pieces(ReferenceCircuit(PARAMETERS, LIFT))
     assert np.abs(plain[0][1]["h"].values - expected[0][1]["h"].values).max() > 0.01
@@ -192,6 +211,25 @@ def test_parts_are_in_the_builds_key_and_in_the_description():
     text = "\n".join(str(cell) for table in tables(circuit) for row in table.rows for cell in row)
     for words in ("tired", "tired = 0.9*tired + fatigue*h", "0.02", "Fatigue"):
         assert words in text
+
+
+def test_names_in_numpy_mean_one_thing():
+    """A part's variable may not be called as one that the reference has already."""
+    circuit = ReferenceCircuit(
+        PARAMETERS.replace(recycle=True, reset=False, readout_rule="gated", readout_rate=0.5),
+        LIFT,
+        perturbations=[Noise(on="h", size=0.1), Delay(time="1 ms"), Lesion(tiles=(0,))],
+    )
+    circuit.run(POINTS[:2])
+    shown = Scene(circuit, circuit.state, replace(circuit.nothing(), x=LIFT(POINTS[:1])))
+    shown.present(0)
+    delayed = {name.partition(".")[2] for name in circuit.parts.shown}
+    found = {name for name in vars(shown) if not name.startswith("_")} - delayed
+    assert found <= set(NAMES)
+    kept = [odd_part(equations={"inhibitory": "kept : 1"})]
+    tired = [odd_part(equations={"readout": "tired : 1"}), Fatigue()]
+    for parts, name in ((kept, "kept"), (tired, "tired")):
+        refused(lambda p=parts: ReferenceCircuit(PARAMETERS, LIFT, parts=p), name, ParameterError)
 
 
 def odd_part(**values):

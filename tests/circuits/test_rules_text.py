@@ -10,8 +10,8 @@ import pytest
 
 from circuits import readout, reference
 from circuits.parts import gain_control, recruiting, recycling
+from circuits.parts.lines import lines_of
 from circuits.parts.other_readouts import ClampedLabels, GatedReadout, clamped, pooled
-from circuits.parts.part import lines_of
 
 NAMES = {"sqrt": np.sqrt, "clip": np.clip, "tanh": np.tanh, "abs": np.abs, "inf": np.inf}
 NAMES["int"] = lambda value: np.asarray(value).astype(int)
