@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from circuits.assembly.part import Part
     from circuits.circuit import ManifoldCircuit, ReferenceCircuit
     from circuits.learners.classifier import ManifoldClassifier
     from circuits.lift import SphereLift
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from circuits.parts.freeze import Freeze
     from circuits.parts.lesion import Lesion
     from circuits.parts.noise import Noise
-    from circuits.parts.part import Part
     from circuits.parts.unequal_gain import UnequalGain
     from circuits.spiking.circuit import SpikingCircuit
     from circuits.spiking.parameters import SpikingParameters

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from circuits import reference
+from circuits.assembly.collection import Parts, checked_parts
 from circuits.dataset import Stream, make_dataset, warn_if_unsettled, warn_of_run
 from circuits.engines.progress import Progress, reporting
 from circuits.errors import CircuitError, DivergenceError, InputError, ParameterError, shown
@@ -25,9 +26,9 @@ from circuits.model import CircuitModel
 from circuits.parameters import CircuitParameters, format_seconds
 from circuits.parts import Part, own_parts
 from circuits.parts import perturbations as perturbing
-from circuits.parts.assembly import Parts, checked_parts
+from circuits.parts.delay import delayed
 from circuits.parts.gain_control import FLOOR
-from circuits.parts.perturbations import Perturbation, checked_perturbations, delayed
+from circuits.parts.perturbations import Perturbation, checked_perturbations
 from circuits.state import CircuitState, Task, checked_state, empty_state
 
 if TYPE_CHECKING:

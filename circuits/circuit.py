@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from circuits.assembly.part import Part
 from circuits.base import Circuit
 from circuits.engines import choose_engine, make_engine
 from circuits.engines.wiring import Wiring
@@ -18,7 +19,6 @@ from circuits.errors import EngineError, ParameterError, shown, shown_path
 from circuits.lift import FloatArray, SphereLift
 from circuits.model import CircuitModel
 from circuits.parameters import CircuitParameters
-from circuits.parts.part import Part
 from circuits.parts.perturbations import Perturbation
 from circuits.reference import Paper, fixed_point
 from circuits.stages import EACH_PRESENTATION, EACH_STEP, STAGES, slots

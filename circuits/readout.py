@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from circuits.parts.part import Part
+from circuits.assembly.part import Part
 
 if TYPE_CHECKING:
     from circuits.base import Circuit

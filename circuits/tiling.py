@@ -23,8 +23,8 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from circuits import reference
-from circuits.parts.lines import lines_of
-from circuits.parts.part import Part
+from circuits.assembly.lines import lines_of
+from circuits.assembly.part import Part
 
 if TYPE_CHECKING:
     from circuits.base import Circuit

@@ -14,9 +14,9 @@ from circuits.state import CircuitState, Task, relative_change
 if TYPE_CHECKING:
     from brian2 import Network
 
+    from circuits.assembly.collection import Parts
     from circuits.base import Circuit
     from circuits.circuit import ManifoldCircuit
-    from circuits.parts.assembly import Parts
 
 Values = dict[str, dict[str, Any]]
 """Values of variables, by object and name, in SI units."""
@@ -27,7 +27,14 @@ WEIGHTS = ("V", "W", "w")
 class Wiring:
     """The rate circuit's; the spiking circuit has its own."""
 
-    sources: tuple[str, ...] = ("network.py", "stages.py", "tiling.py", "readout.py", "parts")
+    sources: tuple[str, ...] = (
+        "network.py",
+        "stages.py",
+        "tiling.py",
+        "readout.py",
+        "assembly",
+        "parts",
+    )
     """Files and folders of `circuits` that shape the programs, besides those of the engines."""
 
     def groups(self, parts: Parts) -> list[str]:

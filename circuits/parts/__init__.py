@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from circuits.parts.part import Part
+from circuits.assembly.part import Part
 
 if TYPE_CHECKING:
     from circuits.base import Circuit
@@ -16,9 +16,10 @@ def own_parts(c: Circuit) -> list[Part]:
     """The parts of a circuit, in the order in which they act, without the user's."""
     from circuits.parts.delay import DelayLine
     from circuits.parts.gain_control import GainControl, ScaledStart
+    from circuits.parts.idle_tiles import Tiles
     from circuits.parts.other_readouts import ClampedLabels, ConstantRate, GatedReadout
     from circuits.parts.perturbations import perturbing_parts
-    from circuits.parts.recruiting import DriveOfNewTile, Recruiting, Tiles
+    from circuits.parts.recruiting import DriveOfNewTile, Recruiting
     from circuits.parts.recycling import Recycling
     from circuits.parts.restart import CarryOver, Remembered, Restart
     from circuits.readout import Readout

@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import model_validator
 
+from circuits.assembly.part import Part
 from circuits.errors import ParameterError, shown
 from circuits.lift import FloatArray
-from circuits.parts.part import Part
 from circuits.parts.timing import HOMES, Amounts, Cells, Timed
 from circuits.readout import LABEL
 
@@ -52,6 +52,8 @@ class Current(Timed):
 
 class Injected(Part):
     """One current; ``number`` is its column among the strengths."""
+
+    called = "Current"
 
     def __init__(self, c: Circuit, number: int, current: Current) -> None:
         p, into = c.parameters, current.into
@@ -93,11 +95,6 @@ class Injected(Part):
         self.code = tuple((home, *entry, f"current_{number}_{entry[0]}") for entry in self.code)
         for entry in self.code:
             setattr(self, entry[1], getattr(self, f"_{entry[1]}"))
-
-    @property
-    def name(self) -> str:
-        """As users call it."""
-        return "Current"
 
     @property
     def namespace(self) -> dict[str, Any]:  # type: ignore[override]

@@ -3,17 +3,21 @@ ago, V learns from those that are now."""
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from pydantic import Field
 
-from circuits.parameters import Duration
-from circuits.parts.part import Part
+from circuits.assembly.part import Part
+from circuits.errors import ParameterError, shown
+from circuits.parameters import Duration, format_seconds
 from circuits.parts.timing import Perturbation
 
 if TYPE_CHECKING:
     from circuits.base import Circuit
+    from circuits.model import CircuitModel
     from circuits.state import CircuitState, Task
 
 
@@ -26,8 +30,23 @@ class Delay(Perturbation):
     time_: Duration = Field(alias="time", ge=0, allow_inf_nan=False)
 
 
+def delayed(model: CircuitModel, perturbations: Iterable[Any]) -> CircuitModel:
+    """The model with the delay that is among the perturbations, if there is one."""
+    for one in perturbations:
+        if isinstance(one, Delay):
+            if model.delay != "0 ms":
+                raise ParameterError(
+                    f"the model has a delay of {model.delay}, and {shown(one)} is another: leave "
+                    "one out"
+                )
+            return dataclasses.replace(model, delay=format_seconds(one.time_))
+    return model
+
+
 class DelayLine(Part):
     """The rates of the last D steps: ``h_past_1`` is the latest."""
+
+    called = "Delay"
 
     def __init__(self, c: Circuit) -> None:
         self._line = c.model.delay_line(c.parameters)
@@ -49,11 +68,6 @@ class DelayLine(Part):
             begin = [f"{name} = {rate if self._reset else kept.format(name)}" for name in past]
             code.append((home, "after_restart", "\n".join(begin), "refill"))
         self.code = code
-
-    @property
-    def name(self) -> str:
-        """As users call it."""
-        return "Delay"
 
     def start(self, state: CircuitState, task: Task) -> dict[str, Any]:
         """Before the first presentation nothing is on its way but what the rates are."""

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, field_validator
 
-from circuits.parts.part import Part
+from circuits.assembly.part import Part
 from circuits.parts.timing import HOMES, SIDE, Timed, listed
 
 
@@ -30,6 +30,8 @@ class Freeze(Timed):
 
 class Frozen(Part):
     """One `Freeze`; ``number`` is its column among the strengths."""
+
+    called = "Freeze"
 
     def __init__(self, number: int, freeze: Freeze, recruits: bool) -> None:
         self._number, self._what, self._kept = number, freeze.what, {}  # type: ignore[var-annotated]
@@ -55,11 +57,6 @@ class Frozen(Part):
                 put_back = f"{name} = where({when}, {kept}, {name})"
                 code.append((home, after, put_back, f"freeze_{number}_{after}"))
         self.code = code
-
-    @property
-    def name(self) -> str:
-        """As users call it."""
-        return "Freeze"
 
     def moves_rates(self) -> bool:
         """Rates settle elsewhere only if V cannot follow."""

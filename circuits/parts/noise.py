@@ -18,10 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from circuits.assembly.part import Part
 from circuits.lift import FloatArray
 from circuits.parameters import Number
 from circuits.parts.gaussian import NAME, noise_of
-from circuits.parts.part import Part
 from circuits.parts.timing import HOMES, SIDE, Seed, Timed
 
 if TYPE_CHECKING:
@@ -58,6 +58,8 @@ class Noise(Timed):
 class NoiseOn(Part):
     """All the noise on one variable."""
 
+    called = "Noise"
+
     def __init__(self, c: Circuit, on: str, given: Sequence[tuple[int, Noise]]) -> None:
         self._on, self._given = on, given
         home, p = HOMES[on], c.parameters
@@ -92,11 +94,6 @@ class NoiseOn(Part):
         shape = shapes.get(on, (m, c.lift.n_inputs))
         self._cells = np.arange(math.prod(shape)).reshape(shape)
         setattr(self, stage, getattr(self, f"_{stage}"))
-
-    @property
-    def name(self) -> str:
-        """As users call it."""
-        return "Noise"
 
     @property
     def namespace(self) -> dict[str, Any]:  # type: ignore[override]

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from circuits.assembly.part import Part
 from circuits.lift import FloatArray
-from circuits.parts.part import Part
 
 if TYPE_CHECKING:
     from circuits.base import Circuit

@@ -5,29 +5,25 @@
     lesioned = [Lesion(tiles=0.5, at=1000), Noise(on="W", size=1e-3)]
     circuit = ManifoldCircuit(parameters, lift, perturbations=lesioned)
 
-Times are presentations of the circuit's life, the first being 0: what holds ``at`` one holds for
-that presentation and those after it, up to ``until``, which is not included. A prediction finds the
-circuit as the next presentation would. Each of them is a part of the circuit; what it does stands
-beside it in `circuits.parts`.
+Times are presentations of the circuit's life, from 0: a perturbation acts from ``at`` on, before
+``until``. A prediction finds the circuit as the next presentation would.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import difflib
 import json
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from circuits.assembly.part import Part
 from circuits.errors import ParameterError, shown
-from circuits.model import CircuitModel
-from circuits.parameters import format_seconds
 from circuits.parts.current import Current, Injected
+from circuits.parts.cut import CutSynapses
 from circuits.parts.delay import Delay
 from circuits.parts.freeze import Freeze, Frozen
 from circuits.parts.lesion import Lesion, Lesions
 from circuits.parts.noise import NOISY, Noise, NoiseOn
-from circuits.parts.part import Part
 from circuits.parts.timing import Perturbation, Timed, Timing
 from circuits.parts.unequal_gain import GainFactors, UnequalGain
 
@@ -79,7 +75,10 @@ def perturbing_parts(c: Circuit) -> tuple[list[Part], list[Part]]:
     before += [part for on, part in noise.items() if on != "y"]
     before += [Injected(c, i, one) for i, one in enumerate(timed) if isinstance(one, Current)]
     after: list[Part] = [noise["y"]] if "y" in noise else []
-    return before, [*after, *([Lesions(c, lesions)] if lesions else [])]
+    if lesions:
+        hits = Lesions(c, lesions)
+        after += [hits, CutSynapses(c, lesions, hits)]
+    return before, after
 
 
 def moves_rates(c: Circuit) -> bool:
@@ -90,19 +89,6 @@ def moves_rates(c: Circuit) -> bool:
 def takes_tiles(c: Circuit) -> bool:
     """Whether tiles are, or will be, gone."""
     return any(lesion.tiles is not None for lesion in _of(c, Lesion))
-
-
-def delayed(model: CircuitModel, perturbations: tuple[Perturbation, ...]) -> CircuitModel:
-    """The model with the delay that is among the perturbations, if there is one."""
-    delays = [one for one in perturbations if isinstance(one, Delay)]
-    if not delays:
-        return model
-    if model.delay != CircuitModel().delay:
-        raise ParameterError(
-            f"the model has a delay of {model.delay}, and {shown(delays[0])} is another: leave one "
-            "out"
-        )
-    return dataclasses.replace(model, delay=format_seconds(delays[0].time_))
 
 
 def checked_perturbations(given: Any) -> tuple[Perturbation, ...]:

@@ -1,4 +1,4 @@
-"""Where tiles start: on the first points, or on points that no tile responds to.
+"""Recruiting: tiles start on points that no tile responds to.
 
 A tile responds with r = a sqrt(alpha)/(b (1 - alpha)) = 1 - (d/rho)^2 at the distance d from its
 centre. A point at which no r exceeds theta recruits the next idle tile:
@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from circuits.assembly.part import Part
 from circuits.lift import FloatArray
-from circuits.parts.part import Part
+from circuits.parts.idle_tiles import IN_USE, Tiles
 
 if TYPE_CHECKING:
     from circuits.base import Circuit
@@ -24,11 +25,8 @@ if TYPE_CHECKING:
 TIE = 1e-9
 """Added to the threshold: on a grid r is a round number, and rounding would decide."""
 
-IN_USE = """
-recruited : integer                # the presentation that started the tile, -1: it is idle
-in_use = int(recruited >= 0) : 1   # 1: the tile is not idle
-h_start = where(recruited >= 0, h_rest, 0) : 1 # idle tiles rest at zero
-"""
+LINKED = ("recruiting", "answering", "used", "first_presentation")
+
 TILES = f"""
 {IN_USE}
 joins : integer                    # 1: the point recruits the tile
@@ -66,17 +64,6 @@ SUM = "drive_post += where(joins_post > 0, W*x_pre, 0)"
 DRIVE = "a = where(joins > 0, drive - sqrt_alpha*b, a)"
 
 
-class Tiles(Part):
-    """Tiles that are all in use from the start."""
-
-    equations = {"excitatory": IN_USE}
-    fields = {"excitatory.recruited": "recruited"}
-
-    def before_restart(self, s: Any) -> None:
-        """Idle tiles rest at zero."""
-        s.h_start = np.where(s.recruited >= 0, s.h_start, 0.0)
-
-
 class Recruiting(Tiles):
     """Tiles that points recruit."""
 
@@ -85,8 +72,7 @@ class Recruiting(Tiles):
     synapses = {"pooling": ("excitatory", "recruiter")}
     summed = {"pooling.answering_post": "recruit", "pooling.used_post": "recruit"}
     links = {
-        **{f"excitatory.{n}": f"recruiter.{n}" for n in ("recruiting", "answering", "used")},
-        "excitatory.first_presentation": "recruiter.first_presentation",
+        **{f"excitatory.{name}": f"recruiter.{name}" for name in LINKED},
         "excitatory.presentation": "inputs.presentation",
     }
     learning = ("recruiter.recruiting",)
@@ -124,8 +110,8 @@ class Recruiting(Tiles):
         if s.joins is None:
             return
         new = np.arange(len(s.b)) == s.joins
-        W = self._model.masked("feedforward", np.tile(self._p.kappa * s.x, (len(new), 1)))
-        s.W = np.where(new[:, None], W, s.W)
+        W = np.where(new[:, None], self._p.kappa * s.x, s.W)
+        s.W = self._model.masked("feedforward", W)
         s.b = np.where(new, self._p.kappa * math.sqrt(self._alpha), s.b)
         s.recruited = np.where(new, s.learned, s.recruited)
 
@@ -148,7 +134,7 @@ class DriveOfNewTile(Part):
 def answers(
     a: FloatArray, b: FloatArray, alpha: float, recruit_below: float, floor: float
 ) -> NDArray[np.bool_]:
-    """Which tiles respond above ``recruit_below``. One that has faded below the floor does not."""
+    """Which tiles respond above ``recruit_below``; one that faded below the floor does not."""
     least = (recruit_below + TIE) * (1 - alpha)
     return (a * math.sqrt(alpha) > least * b) & (a > floor)
 

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from circuits.assembly.part import Part
 from circuits.lift import FloatArray
-from circuits.parts.part import Part
 from circuits.parts.recruiting import WANTED
 
 RANK = (

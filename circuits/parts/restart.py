@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from circuits.assembly.part import Part
 from circuits.lift import FloatArray
-from circuits.parts.part import Part
 
 SPARK = 0.5
 """Share of their values at rest below which u and V do not start a presentation: from half of them

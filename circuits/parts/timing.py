@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BeforeValidator, Field, model_validator
 
+from circuits.assembly.part import Part
 from circuits.lift import FloatArray
 from circuits.parameters import Number, Parameters
-from circuits.parts.part import Part
 
 if TYPE_CHECKING:
     from circuits.base import Circuit

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from pydantic import Field
 
+from circuits.assembly.part import Part
 from circuits.lift import FloatArray
 from circuits.parameters import Number
-from circuits.parts.part import Part
 from circuits.parts.timing import Perturbation, Seed
 
 if TYPE_CHECKING:
@@ -32,6 +32,8 @@ class UnequalGain(Perturbation):
 class GainFactors(Part):
     """The factors, on a gain that is constant or set by gain control."""
 
+    called = "UnequalGain"
+
     fixed = {"excitatory.common_gain": "gain"}
 
     def __init__(self, c: Circuit, gain: UnequalGain) -> None:
@@ -47,11 +49,6 @@ gain = common_gain*perturbed_gain : 1
         self.links = {"excitatory.common_gain": "gain_control.gain"} if c.gain is None else {}
         self.parameters = {"excitatory.perturbed_gain": self._factors}
         self.parameters |= {} if c.gain is None else {"excitatory.common_gain": c.gain}
-
-    @property
-    def name(self) -> str:
-        """As users call it."""
-        return "UnequalGain"
 
     def after_measure(self, s: Any) -> None:
         """The same in NumPy."""

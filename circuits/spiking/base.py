@@ -7,15 +7,16 @@ from typing import Any
 
 import numpy as np
 
+from circuits.assembly.collection import Parts
+from circuits.assembly.part import Part
 from circuits.base import CHUNK, RECORDABLE, TRACE_BYTES, Circuit
 from circuits.checks import as_count
 from circuits.errors import ParameterError, shown
 from circuits.parameters import MOST_SYNAPSES, CircuitParameters
-from circuits.parts.assembly import Parts
 from circuits.parts.gain_control import GainControl
+from circuits.parts.idle_tiles import Tiles
 from circuits.parts.other_readouts import ConstantRate
-from circuits.parts.part import Part
-from circuits.parts.recruiting import DriveOfNewTile, Recruiting, Tiles
+from circuits.parts.recruiting import DriveOfNewTile, Recruiting
 from circuits.parts.recycling import Recycling
 from circuits.spiking.parameters import SpikingParameters
 from circuits.state import CircuitState

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from circuits import reference
-from circuits.parts.part import Part
+from circuits.assembly.part import Part
 from circuits.spiking.cells import Cells
 from circuits.spiking.parameters import LOWEST, SpikingParameters, trace_step
 from circuits.tiling import INPUTS, LOAD

@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from circuits.assembly.collection import checked_parts, part_from
+from circuits.assembly.part import Part
 from circuits.dataset import NAMES, SHAPES, versions
 from circuits.errors import (
     CircuitError,
@@ -29,8 +31,6 @@ from circuits.lift import SphereLift
 from circuits.model import RULES, CircuitModel, Rule
 from circuits.parameters import CircuitParameters
 from circuits.parts import perturbations as perturbing
-from circuits.parts.assembly import checked_parts, part_from
-from circuits.parts.part import Part
 from circuits.spiking.parameters import SpikingParameters
 from circuits.state import CircuitState
 from circuits.storage import results

@@ -13,9 +13,9 @@ import pytest
 
 from analysis.describe import tables
 from circuits import Delay, Lesion, ManifoldCircuit, Noise, Part, ReferenceCircuit, SphereLift
+from circuits.assembly.collection import NAMES
 from circuits.circuit import Scene
 from circuits.errors import InputError, ParameterError
-from circuits.parts.assembly import NAMES
 from tests.conftest import moons, small_circuit
 from tests.refusing import refused
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from circuits import readout, reference
+from circuits.assembly.lines import lines_of
 from circuits.parts import gain_control, recruiting, recycling
-from circuits.parts.lines import lines_of
 from circuits.parts.other_readouts import ClampedLabels, GatedReadout, clamped, pooled
 
 NAMES = {"sqrt": np.sqrt, "clip": np.clip, "tanh": np.tanh, "abs": np.abs, "inf": np.inf}

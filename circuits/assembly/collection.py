@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from circuits.assembly.lines import Line, lines_of, plain_text
+from circuits.assembly.part import OWN, Part
 from circuits.errors import ParameterError, shown
 from circuits.lift import FloatArray
-from circuits.parts.lines import Line, lines_of, plain_text
-from circuits.parts.part import OWN, Part
 from circuits.stages import PAIRS
 
 if TYPE_CHECKING:
@@ -23,18 +23,13 @@ class _Read(Part):
     """A part read from a file, without NumPy methods."""
 
     def __init__(self, values: Mapping[str, Any]) -> None:
-        self._name = str(values["name"])
+        self.called = str(values["name"])
         self.equations, self.state = dict(values["equations"]), dict(values["state"])
         self.parameters = dict(values["parameters"])
         self.code = [(home, stage, text) for home, stage, text in values["code"]]
         self.namespace = dict(values["namespace"])
         for name in OWN:
             setattr(self, name, dict(values.get(name, {})))
-
-    @property
-    def name(self) -> str:
-        """As it was saved."""
-        return self._name
 
 
 def part_from(values: Mapping[str, Any]) -> Part:

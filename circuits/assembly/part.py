@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from circuits.assembly.lines import lines_of, needs_start, plain_text
 from circuits.errors import ParameterError, shown
 from circuits.lift import FloatArray
-from circuits.parts.lines import lines_of, needs_start, plain_text
 from circuits.stages import EACH_PRESENTATION, EACH_STEP, STAGES, slots
 
 if TYPE_CHECKING:
@@ -89,13 +89,15 @@ class Part:
     """Pathways of spikes, in the order in which they act in a step."""
     events: Sequence[int] = ()
     """Presentations before which it changes the state: a stream is cut there."""
+    called = ""
+    """What the part is called in files and results, if not by its class."""
     follows_h = False
     """Whether its code on the readout runs at every step if y is recorded."""
 
     @property
     def name(self) -> str:
         """What the part is called in files, results and the names of Brian2 objects."""
-        return type(self).__name__
+        return self.called or type(self).__name__
 
     def start(self, state: CircuitState, task: Task) -> dict[str, Any]:
         """Further values of variables at the start of a stream."""

@@ -1,0 +1,1 @@
+"""How a circuit is put together from parts."""
