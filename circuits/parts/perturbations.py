@@ -5,8 +5,8 @@
     lesioned = [Lesion(tiles=0.5, at=1000), Noise(on="W", size=1e-3)]
     circuit = ManifoldCircuit(parameters, lift, perturbations=lesioned)
 
-Times are presentations of the circuit's life, from 0: a perturbation acts from ``at`` on, before
-``until``. A prediction finds the circuit as the next presentation would.
+Times count presentations of the circuit's life: a perturbation acts from ``at`` until ``until``,
+not included. A prediction finds the circuit as the next presentation would.
 """
 
 from __future__ import annotations
@@ -43,14 +43,10 @@ KINDS: dict[str, type[Perturbation]] = {
 """Perturbations by the names they have on the command line and in files."""
 
 
-def kind_of(perturbation: Perturbation) -> str:
-    """The name of its kind."""
-    return next(name for name, kind in KINDS.items() if type(perturbation) is kind)
-
-
 def described(perturbations: Iterable[Perturbation]) -> list[dict[str, Any]]:
     """Their kinds and values, as results hold them."""
-    return [{"kind": kind_of(one), **one.as_dict()} for one in perturbations]
+    names = {kind: name for name, kind in KINDS.items()}
+    return [{"kind": names[type(one)], **one.as_dict()} for one in perturbations]
 
 
 def _of(c: Circuit, *kinds: type[Any]) -> list[Any]:

@@ -8,11 +8,20 @@ import math
 import numpy as np
 import pytest
 
-from circuits import readout, reference
+from circuits import (
+    ManifoldCircuit,
+    ReferenceCircuit,
+    SphereLift,
+    UnequalGain,
+    readout,
+    reference,
+)
 from circuits.assembly.lines import lines_of
-from circuits.parts import gain_control, recruiting, recycling
+from circuits.parts import gain_control, recruiting, recycling, restart
 from circuits.parts.other_readouts import ClampedLabels, GatedReadout, clamped, pooled
+from tests.conftest import small_circuit
 
+LIFT = SphereLift(center=(0.0, 0.0), radius=3.0)
 NAMES = {"sqrt": np.sqrt, "clip": np.clip, "tanh": np.tanh, "abs": np.abs, "inf": np.inf}
 NAMES["int"] = lambda value: np.asarray(value).astype(int)
 NAMES["where"] = np.where
@@ -82,6 +91,44 @@ def test_rest_by_hand():
     assert (u == reference.rest_direction(2)).all()
     assert (np.outer(u, h) == V).all()
     assert reference.rest(4, 2, 8.0)[1] == pytest.approx(0.5 * u, rel=1e-15)
+
+
+def test_what_carries_over_by_hand():
+    """Twice what it was, but at least half of what it is at rest."""
+    u, u_start, h_start = np.array([1.0, 0.1]), np.array([1.0, 0.8]), np.array([0.5, 0.25, 0.0])
+    V = np.array([[0.05, 0.5, 0.1], [0.2, 0.01, 0.0]])
+    expected_u = np.array([2.0, 0.4])
+    expected_V = np.array([[0.25, 1.0, 0.2], [0.4, 0.1, 0.0]])
+    rest = u_start[:, None] * h_start
+    for found, expected in zip(
+        restart.carry_over(2 * u, 2 * V, u_start, rest), (expected_u, expected_V), strict=True
+    ):
+        assert found == pytest.approx(expected, abs=1e-15)
+    (_, _, of_u), (_, _, of_V) = restart.CarryOver.code
+    assert run_text(of_u, u=u, u_start=u_start, kept=2)["u"] == pytest.approx(expected_u, abs=1e-15)
+    pairs = {"kept_post": 2, "V": V, "u_start_post": u_start[:, None], "h_start_pre": h_start}
+    assert run_text(of_V, **pairs)["V"] == pytest.approx(expected_V, abs=1e-15)
+
+
+def test_unequal_gains_by_hand():
+    """A tile of factor f moves f times as far in a step: from h = 0, f gain gamma a."""
+    unequal = UnequalGain(spread=0.5, seed=3)
+    factors = np.exp(0.5 * np.random.default_rng(3).standard_normal(6) - 0.125)
+    constant = {"gain": 7.0, "tau_h": "50 ms", "dt": "1 ms", "steps_per_presentation": 1}
+    parameters = small_circuit(tile_radius=1.0, tiles="first", reset=False, **constant)
+    for circuit in (
+        ReferenceCircuit(parameters, LIFT, perturbations=[unequal]),
+        ManifoldCircuit(parameters, LIFT, "numpy", perturbations=[unequal]),
+    ):
+        points = np.random.default_rng(0).normal(size=(6, 2)) * 0.1
+        state = circuit.seeded(LIFT(points))
+        state.h, state.u, state.V = np.zeros(6), 0 * state.u, 0 * state.V
+        circuit.state = state
+        a = reference.drive(state.W, state.b, LIFT(points)[0], circuit.alpha)
+        # Inhibition starts from the spark alone, half of u and V at rest.
+        u, V = (0.5 * value for value in (reference.rest(6, 2, 7.0)[1:]))
+        expected = np.maximum(factors * 7.0 * 0.02 * (a - u @ V), 0)
+        assert circuit.respond(points[:1])[0] == pytest.approx(expected, rel=1e-9, abs=1e-12)
 
 
 @pytest.mark.parametrize("size", [2.0, 0.3, 0.05])
