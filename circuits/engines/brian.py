@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import os
 import signal
 import sys
 import threading
@@ -14,40 +13,25 @@ _DOOR = threading.Lock()
 
 
 def import_brian2() -> None:
-    """Import Brian2, in whatever thread; what needs it afterwards can import it as usual.
+    """Import Brian2 in any thread, without the warnings of its dependencies.
 
-    Brian2 installs a handler of SIGINT when it is imported, which Python allows in the main thread
-    alone. Imported elsewhere it goes without: Ctrl-C is then what it was before.
+    Brian2 installs a handler of SIGINT, which Python allows in the main thread alone. Imported
+    elsewhere it goes without: Ctrl-C is then what it was before.
     """
-    if threading.current_thread() is threading.main_thread():
-        _load()
-        return
     with _DOOR:
-        install, importing = signal.signal, threading.get_ident()
+        if "brian2" in sys.modules:
+            return
+        install = signal.signal
 
-        def spare(number: Any, handler: Any) -> Any:
-            """`signal.signal`, except in the thread that imports: there it installs nothing."""
-            if threading.get_ident() != importing:
+        def install_if_allowed(number: Any, handler: Any) -> Any:
+            if threading.current_thread() is threading.main_thread():
                 return install(number, handler)
             return signal.getsignal(number)
 
-        signal.signal = spare  # type: ignore[assignment]
+        signal.signal = install_if_allowed  # type: ignore[assignment]
         try:
-            _load()
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                importlib.import_module("brian2")
         finally:
             signal.signal = install
-
-
-def _load() -> None:
-    """Import it so that neither warnings of its dependencies nor odd arguments stop it."""
-    if "brian2" in sys.modules:
-        return
-    arguments = sys.argv
-    # It logs them to a file, as UTF-8, which file names need not be.
-    sys.argv = [os.fsencode(word).decode(errors="backslashreplace") for word in arguments]
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            importlib.import_module("brian2")
-    finally:
-        sys.argv = arguments
