@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from circuits.errors import InputError, shown
 
@@ -13,22 +14,15 @@ Progress = Callable[[int, int], None]
 
 
 @contextmanager
-def reporting(progress: bool | Progress, total: int, title: str) -> Iterator[Callable[[int], None]]:
+def reporting(progress: bool | Progress, total: int, title: str) -> Iterator[Callable[[int], Any]]:
     """A function of the presentations done that shows them the way the caller wants."""
-    if not (callable(progress) or isinstance(progress, bool)):
-        raise InputError(f"progress must be True, False or a function, got {shown(progress)}")
     if callable(progress):
-        show = progress
-        yield lambda done: show(done, total)
-    elif progress:
+        yield lambda done: progress(done, total)
+    elif not isinstance(progress, bool):
+        raise InputError(f"progress must be True, False or a function, got {shown(progress)}")
+    else:
         from tqdm import tqdm
 
-        closed = sys.stderr is None
-        with tqdm(total=total, desc=title, unit="pt", mininterval=0.2, disable=closed) as bar:
-
-            def update(done: int) -> None:
-                bar.update(done - bar.n)
-
-            yield update
-    else:
-        yield lambda done: None
+        silent = not progress or sys.stderr is None
+        with tqdm(total=total, desc=title, unit="pt", mininterval=0.2, disable=silent) as bar:
+            yield lambda done: bar.update(done - bar.n)
