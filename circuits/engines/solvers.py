@@ -16,16 +16,14 @@ from circuits.spiking.circuit import SpikingCircuit
 from circuits.spiking.parameters import SpikingParameters
 
 SOLVERS: dict[str, Literal["dynamics", "exact"]] = {"reference": "dynamics", "exact": "exact"}
-"""The two NumPy solvers, by the names that stand beside those of Brian2's engines, and how they
-settle."""
+"""The two NumPy solvers by name, and how they settle."""
 
 
 def check_engine(engine: str) -> str:
     """The name of an engine or a solver, or an error that names them all."""
-    if engine not in (*ENGINES, *SOLVERS):
-        raise InputError(
-            f"there is no engine {shown(engine)}: use {', '.join((*ENGINES, *SOLVERS))}"
-        )
+    names = (*ENGINES, *SOLVERS)
+    if engine not in names:
+        raise InputError(f"there is no engine {shown(engine)}: use {', '.join(names)}")
     return engine
 
 
@@ -43,28 +41,22 @@ def make_circuit(
 
     With ``spiking`` it is the spiking twin, for which there is no solver; ``seed`` is of its cells.
     """
-    if check_engine(engine) in SOLVERS and spiking is not None:
-        raise InputError(
-            f"engine {engine} has no cells that fire: a spiking circuit takes {', '.join(ENGINES)}"
-        )
-    perturbations = checked_perturbations(perturbations)
-    if spiking is not None and perturbations:
-        raise InputError(
-            f"a spiking circuit takes no perturbations such as {shown(perturbations[0])}: they act "
-            "on rates"
-        )
+    check_engine(engine)
     if spiking is not None:
+        if engine in SOLVERS:
+            raise InputError(
+                f"engine {engine} has no cells that fire: a spiking circuit takes "
+                f"{', '.join(ENGINES)}"
+            )
+        if given := checked_perturbations(perturbations):
+            raise InputError(
+                f"a spiking circuit takes no perturbations such as {shown(given[0])}: they act on "
+                "rates"
+            )
         return SpikingCircuit(
             parameters, lift, engine, spiking=spiking, seed=seed, tile_centers=tile_centers
         )
+    options = {"tile_centers": tile_centers, "perturbations": perturbations}
     if engine in SOLVERS:
-        return ReferenceCircuit(
-            parameters,
-            lift,
-            settling=SOLVERS[engine],
-            tile_centers=tile_centers,
-            perturbations=perturbations,
-        )
-    return ManifoldCircuit(
-        parameters, lift, engine, tile_centers=tile_centers, perturbations=perturbations
-    )
+        return ReferenceCircuit(parameters, lift, settling=SOLVERS[engine], **options)
+    return ManifoldCircuit(parameters, lift, engine, **options)
