@@ -95,7 +95,7 @@ class ManifoldCircuit(Circuit):
         What is done to it takes effect on the next run, whatever the engine: objects can be added,
         switched off (``active = False``) or given other code, and values can be set.
         """
-        return self._engine.network
+        return self._engine.live.network
 
     def seed_of(self, state: CircuitState) -> int | None:
         """The seed of what is random in a stream that starts in this state; None leaves it to

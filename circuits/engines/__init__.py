@@ -6,10 +6,10 @@ Importing this package does not import Brian2.
 from __future__ import annotations
 
 import sys
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from circuits.engines import compiler
-from circuits.engines.compiler import require_compiler
 from circuits.errors import EngineError
 
 if TYPE_CHECKING:
@@ -26,27 +26,16 @@ def make_engine(name: str, circuit: ManifoldCircuit) -> Engine:
     from circuits.engines.standalone import StandaloneEngine
 
     if name == "cpp_standalone":
-        require_compiler()
+        compiler.require_compiler()
         return StandaloneEngine(circuit)
-    if name == "numpy":
-        return RuntimeEngine(circuit, "numpy")
-    if name == "cython":
-        if not cython_works():
-            raise EngineError(
-                "the engine 'cython' needs Cython and a C compiler, and they do not work here: "
-                "use engine='cpp_standalone' or engine='numpy'"
-            )
-        return RuntimeEngine(circuit, "cython")
+    if name == "cython" and not (find_spec("Cython") and compiler.compiler_works()):
+        raise EngineError(
+            "the engine 'cython' needs Cython and a C compiler, and they do not work here: "
+            "use engine='cpp_standalone' or engine='numpy'"
+        )
+    if name in ("cython", "numpy"):
+        return RuntimeEngine(circuit, name)
     raise EngineError(f"there is no engine {name!r}: use {', '.join(ENGINES)}")
-
-
-def cython_works() -> bool:
-    """Whether Cython is there and can compile."""
-    try:
-        import Cython  # noqa: F401
-    except ImportError:
-        return False
-    return compiler.compiler_works()
 
 
 def choose_engine() -> str:

@@ -18,18 +18,14 @@ class CircuitNetwork(Network):  # type: ignore[misc]
 
     driven = False
     """Whether the circuit is running it now."""
-    _clocks: set[Clock]
+    _clocks: Any
 
-    def _nextclocks(self) -> tuple[Clock, set[Clock]]:
+    def _nextclocks(self) -> Any:
         """The clock that fires next and those that fire with it, without those that have ended."""
         clocks = self._clocks
-        try:
-            self._clocks = {
-                c for c in clocks if self._clock_variables[c][0][0] < c._i_end
-            } or clocks
-            found: tuple[Clock, set[Clock]] = super()._nextclocks()
-        finally:
-            self._clocks = clocks
+        self._clocks = {c for c in clocks if self._clock_variables[c][0][0] < c._i_end} or clocks
+        found = super()._nextclocks()
+        self._clocks = clocks
         return found
 
     def run(self, *arguments: Any, **options: Any) -> None:
@@ -67,18 +63,17 @@ class ProjectedEuler(StateUpdateMethod):  # type: ignore[misc]
         self, equations: Equations, variables: Any = None, method_options: Any = None
     ) -> str:
         """The abstract code of one step."""
-        moved, written = [], []
         noise = {name: f"_sample_{name}" for name in sorted(equations.stochastic_variables)}
         # dt f + sqrt(dt) g n = dt (f + g xi) with xi = n / sqrt(dt)
-        samples = [f"{sample} = randn()/sqrt(dt)" for sample in noise.values()]
+        lines, written = [f"{sample} = randn()/sqrt(dt)" for sample in noise.values()], []
         for equation in equations.ordered:
             if equation.type == DIFFERENTIAL_EQUATION:
                 name = equation.varname
                 slope = word_substitute(str(equation.expr), noise)
-                moved.append(f"_{name} = {name} + dt*({slope})")
-                projected = f"clip(_{name}, 0, inf)" if name in self.projected else f"_{name}"
-                written.append(f"{name} = {projected}")
-        return "\n".join(samples + moved + written)
+                lines.append(f"_{name} = {name} + dt*({slope})")
+                moved = f"clip(_{name}, 0, inf)" if name in self.projected else f"_{name}"
+                written.append(f"{name} = {moved}")
+        return "\n".join(lines + written)
 
 
 class AllToAll(Synapses):  # type: ignore[misc]

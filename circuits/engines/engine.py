@@ -5,7 +5,7 @@ from __future__ import annotations
 import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 from circuits.engines.brian import import_brian2
@@ -13,8 +13,6 @@ from circuits.lift import FloatArray
 from circuits.state import CircuitState, Task, empty_state
 
 if TYPE_CHECKING:
-    from brian2 import Network
-
     from circuits.circuit import ManifoldCircuit
     from circuits.engines.live import LiveNetwork
 
@@ -27,17 +25,10 @@ class Engine(ABC):
 
     def __init__(self, circuit: ManifoldCircuit) -> None:
         # Weak, because the circuit owns its engine: without a cycle both go when it goes.
-        self._circuit = weakref.ref(circuit)
+        self.circuit: ManifoldCircuit = weakref.proxy(circuit)
         self._live: LiveNetwork | None = None
         self.values_set: dict[str, FloatArray] = {}
         """Values that the user has set on the network, as "group.variable"."""
-
-    @property
-    def circuit(self) -> ManifoldCircuit:
-        """The circuit whose engine this is."""
-        circuit = self._circuit()
-        assert circuit is not None
-        return circuit
 
     @property
     def live(self) -> LiveNetwork:
@@ -52,11 +43,6 @@ class Engine(ABC):
         return self._live
 
     @property
-    def network(self) -> Network:
-        """The Brian2 network."""
-        return self.live.network
-
-    @property
     def has_network(self) -> bool:
         """Whether there is a network that a user has, or may have, changed."""
         return self._live is not None or self.circuit.extend is not None
@@ -68,11 +54,8 @@ class Engine(ABC):
 
     def changes(self) -> dict[str, Any]:
         """What the user has done to the network, to be stored with results."""
-        found: dict[str, Any] = {
-            "values set": {
-                name: value.tolist() for name, value in self.current_values_set().items()
-            }
-        }
+        values = {name: value.tolist() for name, value in self.current_values_set().items()}
+        found: dict[str, Any] = {"values set": values}
         if self.circuit.extend is not None:
             found["extend"] = getattr(self.circuit.extend, "__qualname__", "a function")
         if self._live is not None:
@@ -101,12 +84,9 @@ class Engine(ABC):
 
     @contextmanager
     def attempt(self) -> Iterator[None]:
-        """Undoes, if what is inside fails, what it did to the network."""
-        if not self.has_network:
-            yield
-            return
+        """Undo what code inside did to the network, if it fails."""
         kept = dict(self.values_set)
-        with self.live.undoing():
+        with self.live.undoing() if self.has_network else nullcontext():
             try:
                 yield
             except BaseException:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,28 +14,7 @@ from circuits.lift import FloatArray
 from circuits.state import CircuitState, Task
 
 if TYPE_CHECKING:
-    from brian2 import BrianObject, Network
-
     from circuits.circuit import ManifoldCircuit
-
-
-def first_point(network: Network) -> BrianObject:
-    """An object that loads the first point of a stream before anything else happens."""
-    from brian2 import BrianObject
-
-    from circuits.engines.codegen import loading_objects
-
-    class FirstPoint(BrianObject):  # type: ignore[misc]
-        waiting = True
-
-        def run(self) -> None:
-            """Do once what happens between two points."""
-            if self.waiting:
-                self.waiting = False
-                for item in loading_objects(network):
-                    item.run()
-
-    return FirstPoint(clock=network["excitatory"].clock, when="before_start", name="first_point")
 
 
 class RuntimeEngine(Engine):
@@ -53,14 +32,14 @@ class RuntimeEngine(Engine):
     def advance(self, state: CircuitState, task: Task) -> dict[str, FloatArray]:
         """One ``network.run`` for the chunk."""
         import_brian2()
-        from brian2 import Network, second
+        from brian2 import Network, NetworkOperation, second
 
-        from circuits.engines.codegen import driving, seeded, using
+        from circuits.engines.codegen import driving, loading_objects, seeded, using
         from circuits.network import stream_arrays
 
         live, network, circuit = self.live, self.live.network, self.circuit
-        wiring, seed = circuit.wiring, circuit.seed_of(state)
-        with using(target=self.target), seeded(seed):
+        wiring = circuit.wiring
+        with using(target=self.target), seeded(circuit.seed_of(state)):
             # The step after those that were shown; a run that was interrupted stopped elsewhere.
             network.t_ = (state.shown * circuit.n_steps + 1) * circuit.dt_
             wiring.follow_readout(circuit, network, "y" in task.record)
@@ -69,29 +48,31 @@ class RuntimeEngine(Engine):
             for group in ("inputs", "readout"):
                 network[group].namespace.update(streams)
             watching = wiring.monitors(network, task.record, task.snapshots)
-            first = first_point(network)
+            waiting = [True]
+
+            def load_first_point() -> None:
+                """Do once, before the first step, what happens between two points."""
+                while waiting:
+                    waiting.pop()
+                    for item in loading_objects(network):
+                        item.run()
+
+            clock = network["excitatory"].clock
+            first = NetworkOperation(load_first_point, clock=clock, when="before_start")
             network.add(first, *watching.values())
-            steps = len(task.x) * circuit.n_steps
-
-            def report(_elapsed: Any, completed: float, _start: Any, _duration: Any) -> None:
-                task.report(int(completed * len(task.x)))
-
             try:
                 # Diverging rates overflow; the caller finds and names them.
                 with driving(network), np.errstate(over="ignore", invalid="ignore"):
                     network.run(
-                        steps * circuit.dt_ * second,
-                        report=report,
+                        len(task.x) * circuit.n_steps * circuit.dt_ * second,
+                        report=lambda _, done, *times: task.report(int(done * len(task.x))),
                         report_period=0.2 * second,
                         namespace={},
                     )
                     if Network._globally_stopped:  # so Brian2 answers to Ctrl-C: the run is cut
                         raise KeyboardInterrupt
                     if network._stopped:
-                        raise EngineError(
-                            "an object of the network has stopped it before its time: a circuit "
-                            "presents all of its points"
-                        )
+                        raise EngineError("an object has stopped the network before the last point")
             finally:
                 network.remove(first, *watching.values())
                 wiring.follow_readout(circuit, network, False)
