@@ -7,39 +7,22 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from circuits.assembly.part import Part
-    from circuits.circuit import ManifoldCircuit, ReferenceCircuit
-    from circuits.learners.classifier import ManifoldClassifier
-    from circuits.lift import SphereLift
-    from circuits.model import CircuitModel, Rule
-    from circuits.parameters import CircuitParameters
-    from circuits.parts.current import Current
-    from circuits.parts.delay import Delay
-    from circuits.parts.freeze import Freeze
-    from circuits.parts.lesion import Lesion
-    from circuits.parts.noise import Noise
-    from circuits.parts.unequal_gain import UnequalGain
-    from circuits.spiking.circuit import SpikingCircuit
-    from circuits.spiking.parameters import SpikingParameters
-
-__all__ = [
-    "CircuitModel",
-    "CircuitParameters",
-    "Current",
-    "Delay",
-    "Freeze",
-    "Lesion",
-    "ManifoldCircuit",
-    "ManifoldClassifier",
-    "Noise",
-    "Part",
-    "ReferenceCircuit",
-    "Rule",
-    "SphereLift",
-    "SpikingCircuit",
-    "SpikingParameters",
-    "UnequalGain",
-]
+    from circuits.circuit import ManifoldCircuit as ManifoldCircuit
+    from circuits.circuit import ReferenceCircuit as ReferenceCircuit
+    from circuits.learners.classifier import ManifoldClassifier as ManifoldClassifier
+    from circuits.lift import SphereLift as SphereLift
+    from circuits.model import CircuitModel as CircuitModel
+    from circuits.model import Rule as Rule
+    from circuits.parameters import CircuitParameters as CircuitParameters
+    from circuits.parts.current import Current as Current
+    from circuits.parts.delay import Delay as Delay
+    from circuits.parts.freeze import Freeze as Freeze
+    from circuits.parts.lesion import Lesion as Lesion
+    from circuits.parts.noise import Noise as Noise
+    from circuits.assembly.part import Part as Part
+    from circuits.parts.unequal_gain import UnequalGain as UnequalGain
+    from circuits.spiking.circuit import SpikingCircuit as SpikingCircuit
+    from circuits.spiking.parameters import SpikingParameters as SpikingParameters
 
 _HOME = {
     "CircuitModel": "model",
@@ -59,6 +42,7 @@ _HOME = {
     "SpikingParameters": "spiking.parameters",
     "UnequalGain": "parts.unequal_gain",
 }
+__all__ = list(_HOME)
 
 
 def __getattr__(name: str) -> Any:
