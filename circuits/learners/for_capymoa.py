@@ -32,8 +32,7 @@ class CapyMOAManifoldClassifier(ClassifierSSL):  # type: ignore[misc]  # taken a
     model
         A `ManifoldClassifier` with the parameters to use; ``None`` is one with its defaults.
     first
-        How many points are kept before they are learned: they decide about place and reach of the
-        tiles.
+        How many points are kept before they are learned: they decide place and reach of the tiles.
     """
 
     def __init__(
@@ -49,9 +48,8 @@ class CapyMOAManifoldClassifier(ClassifierSSL):  # type: ignore[misc]  # taken a
 
     def train(self, instance: Any) -> None:
         """Learn from a point and its class, which CapyMOA has as -1 where it is missing."""
-        self._learner.learn(
-            self._point(instance), [instance.y_index if instance.y_index >= 0 else None]
-        )
+        label = instance.y_index if instance.y_index >= 0 else None
+        self._learner.learn(self._point(instance), [label])
 
     def train_on_unlabeled(self, instance: Any) -> None:
         """Learn from a point alone, whatever class it may carry."""

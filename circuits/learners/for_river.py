@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
+import pandas as pd
 
 from circuits.checks import as_floats
 from circuits.errors import InputError, PackageError, listed
@@ -16,29 +19,24 @@ try:
 except ImportError:
     raise PackageError("circuits.learners.for_river needs river: pip install river") from None
 
-if TYPE_CHECKING:
-    import pandas as pd
-
 
 class RiverManifoldClassifier(MiniBatchClassifier):  # type: ignore[misc]  # taken as without types
-    """`ManifoldClassifier` for river: ``learn_one(x, y)``, and ``learn_one(x, None)`` for a point
-    without a label.
+    """`ManifoldClassifier` for river: ``learn_one(x, y)``, with ``None`` for a missing label.
 
-    A point has the features of the first one, whatever their order; others are refused, since a
-    point without one of its coordinates has no place. Until the first points have been learned, all
-    classes that are known are as likely, and the answer is empty while there is none.
+    Every point must have the features of the first, in any order. Until the first points have been
+    learned, all known classes are as likely; the answer is empty while there is none.
 
     Parameters
     ----------
     model
         A `ManifoldClassifier` with the parameters to use; ``None`` is one with its defaults.
     first
-        How many points are kept before they are learned: they decide about place and reach of the
-        tiles.
+        How many points are kept before they are learned: they decide place and reach of the tiles.
     classes
-        All there will be; ``None`` are those that the first points have. Where labels are rare,
-        name them.
+        All there will be; ``None`` are those of the first points. Where labels are rare, name them.
     """
+
+    _multiclass = True
 
     def __init__(
         self,
@@ -52,12 +50,8 @@ class RiverManifoldClassifier(MiniBatchClassifier):  # type: ignore[misc]  # tak
         self._learner = StreamLearner(model, first, classes)
         self._names: tuple[Hashable, ...] = ()
 
-    @property
-    def _multiclass(self) -> bool:
-        return True
-
     def _unit_test_skips(self) -> set[str]:
-        """Those of river's checks in which features come and go."""
+        """River's checks in which features come and go."""
         changing = {f"check_{how}_features" for how in ("emerging", "disappearing")}
         return changing | {
             "check_radically_disappearing_features",
@@ -75,21 +69,18 @@ class RiverManifoldClassifier(MiniBatchClassifier):  # type: ignore[misc]  # tak
 
     def predict_proba_one(self, x: dict[Hashable, Any], **kwargs: Any) -> dict[Hashable, float]:
         """The probability of every class."""
-        return dict(zip(self._learner.classes, self._answer(x)[0].tolist(), strict=True))
+        answer = self._learner.answer(self._points(x))[0].tolist()
+        return dict(zip(self._learner.classes, answer, strict=True))
 
     def predict_proba_many(self, X: pd.DataFrame) -> pd.DataFrame:
         """The probabilities (point, class)."""
-        import pandas as pd
-
-        return pd.DataFrame(self._answer(X), X.index, list(self._learner.classes))
+        answers = self._learner.answer(self._points(X))
+        return pd.DataFrame(answers, X.index, list(self._learner.classes))
 
     def _learnable(self, x: Any) -> FloatArray:
         points = self._points(x)
         self._names = self._names or tuple(x.keys())
         return points
-
-    def _answer(self, x: Any) -> FloatArray:
-        return self._learner.answer(self._points(x))
 
     def _points(self, x: Any) -> FloatArray:
         """Points (n, d) from one in a dictionary or several in a table."""
@@ -100,4 +91,4 @@ class RiverManifoldClassifier(MiniBatchClassifier):  # type: ignore[misc]  # tak
                 f"{listed(x.keys()) or 'none'}"
             )
         columns = as_floats([x[name] for name in names], "features")
-        return as_points(columns.T if columns.ndim == 2 else columns[None])
+        return as_points(np.atleast_2d(columns.T))

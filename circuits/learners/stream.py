@@ -1,4 +1,4 @@
-"""A stream from its very first point: what all interfaces for streams share."""
+"""What all interfaces for streams share."""
 
 from __future__ import annotations
 
@@ -16,19 +16,12 @@ from circuits.lift import FloatArray
 class StreamLearner:
     """A `ManifoldClassifier` that is given a stream in parts of any size, even point by point.
 
-    The first points are kept until there are enough of them, since they decide about place and
-    reach of the tiles; then they are learned at once, and every later point as it comes. If they
-    cannot decide (all are the same point, or no class is known), that is an error, and the next
-    point is kept as well.
+    The ``first`` points are kept and learned at once, since they decide place and reach of the
+    tiles; every later point is learned as it comes. If the first cannot decide (all are the same
+    point, or no class is known), that is an error, and the next point is kept as well.
 
-    Parameters
-    ----------
-    model
-        Has the parameters; it is copied. ``None`` is a `ManifoldClassifier` with its defaults.
-    first
-        How many points are kept.
-    classes
-        All there will be, in the order of the answers; ``None`` are those of the first points.
+    ``model`` is copied. ``classes`` are all there will be, in the order of the answers; ``None``
+    are those of the first points.
     """
 
     def __init__(
@@ -38,9 +31,9 @@ class StreamLearner:
             raise ParameterError(f"model must be a ManifoldClassifier, got {shown(model)}")
         self.model: ManifoldClassifier = clone(model or ManifoldClassifier())
         self.first = as_count(first, "first", least=1)
+        self._complete = classes is not None
         named = dict.fromkeys(() if classes is None else classes)
         self.classes = {name: number for number, name in enumerate(named)}
-        self._complete = classes is not None
         self._points: list[FloatArray] = []
         self._labels: list[int] = []
 
@@ -56,7 +49,7 @@ class StreamLearner:
                 f"there must be a label per point, got {len(labels)} for {len(points)}"
             )
         if not self.started:
-            # One more than were wanted, if those have not been enough.
+            # One more than wanted if these could not decide.
             room = max(self.first - len(self._labels), 1)
             self._labels += [self._number(label) for label in labels[:room]]
             self._points += list(points[:room].copy())
@@ -75,14 +68,12 @@ class StreamLearner:
         return np.full((len(points), len(self.classes)), 1 / max(len(self.classes), 1))
 
     def _number(self, label: Hashable) -> int:
-        """Classes are numbers to the model, so that a missing one can be told from each."""
+        """The number of a class to the model, which is never that of a missing label."""
         if label is None:
             return UNLABELLED
-        if label not in self.classes:
-            if self._complete:
-                raise InputError(
-                    f"the class {shown(label)} is not among {shown(list(self.classes))}: name all "
-                    "there will be as classes"
-                )
-            self.classes[label] = len(self.classes)
-        return self.classes[label]
+        if self._complete and label not in self.classes:
+            raise InputError(
+                f"the class {shown(label)} is not among {shown(list(self.classes))}: name all "
+                "there will be as classes"
+            )
+        return self.classes.setdefault(label, len(self.classes))
