@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from circuits.assembly.part import Part as Part
     from circuits.circuit import ManifoldCircuit as ManifoldCircuit
     from circuits.circuit import ReferenceCircuit as ReferenceCircuit
     from circuits.learners.classifier import ManifoldClassifier as ManifoldClassifier
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from circuits.parts.freeze import Freeze as Freeze
     from circuits.parts.lesion import Lesion as Lesion
     from circuits.parts.noise import Noise as Noise
-    from circuits.assembly.part import Part as Part
     from circuits.parts.unequal_gain import UnequalGain as UnequalGain
     from circuits.spiking.circuit import SpikingCircuit as SpikingCircuit
     from circuits.spiking.parameters import SpikingParameters as SpikingParameters
@@ -34,7 +34,7 @@ _HOME = {
     "ManifoldCircuit": "circuit",
     "ManifoldClassifier": "learners.classifier",
     "Noise": "parts.noise",
-    "Part": "parts",
+    "Part": "assembly.part",
     "ReferenceCircuit": "circuit",
     "Rule": "model",
     "SphereLift": "lift",

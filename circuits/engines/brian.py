@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import signal
 import sys
 import threading
@@ -21,7 +22,7 @@ def import_brian2() -> None:
     with _DOOR:
         if "brian2" in sys.modules:
             return
-        install = signal.signal
+        install, arguments = signal.signal, sys.argv
 
         def install_if_allowed(number: Any, handler: Any) -> Any:
             if threading.current_thread() is threading.main_thread():
@@ -29,9 +30,11 @@ def import_brian2() -> None:
             return signal.getsignal(number)
 
         signal.signal = install_if_allowed  # type: ignore[assignment]
+        # Brian2 logs the arguments as UTF-8, which file names need not be.
+        sys.argv = [os.fsencode(word).decode(errors="backslashreplace") for word in arguments]
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 importlib.import_module("brian2")
         finally:
-            signal.signal = install
+            signal.signal, sys.argv = install, arguments

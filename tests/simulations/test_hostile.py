@@ -333,6 +333,22 @@ def test_a_working_directory_that_takes_no_files_is_named(monkeypatch):
 
 
 @pytest.mark.slow
+def test_arguments_that_are_not_utf8_do_not_stop_brian2(tmp_path):
+    """Which logs them."""
+    out = os.fsencode(tmp_path) + b"/caf\xe9"
+    done = subprocess.run(
+        [sys.executable, "-m", "simulations", "describe", "--out", out],
+        capture_output=True,
+        cwd=ROOT,
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert (Path(os.fsdecode(out)) / "model.md").exists()
+    assert b"Traceback" not in done.stderr
+
+
+@pytest.mark.slow
 def test_a_closed_stderr_stops_nothing(tmp_path):
     np.savetxt(tmp_path / "a.csv", np.random.default_rng(0).uniform(0, 1, (30, 2)), delimiter=",")
     command = f"{sys.executable} -m simulations run --data {tmp_path}/a.csv --out {tmp_path}/out"
