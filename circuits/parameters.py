@@ -1,14 +1,12 @@
 """The parameters of a circuit: immutable, checked where they are given, and writable as TOML.
 
 Durations are Brian2 quantities to the user (``parameters.tau_h`` is ``2.5 * msecond``) and plain
-seconds inside (``parameters.tau_h_``, Brian2's own convention for the unitless value), so that
-nothing here needs Brian2 until somebody asks for a quantity.
+seconds inside (``parameters.tau_h_``), so that only quantities import Brian2 (it takes a second).
 """
 
 from __future__ import annotations
 
 import json
-import math
 import os
 import re
 import tomllib
@@ -24,7 +22,6 @@ from pydantic import (
     Field,
     PlainSerializer,
     ValidationError,
-    ValidationInfo,
     field_validator,
     model_validator,
 )
@@ -37,8 +34,7 @@ from circuits.storage import files
 if TYPE_CHECKING:
     from brian2 import Quantity
 
-# Each unit as the number of them in a second: dividing by it is correctly rounded, so that
-# "0.9765625 ms" is 2**-10 s to the last bit.
+# Units per second: dividing is correctly rounded, so that "0.9765625 ms" is exactly 2**-10 s.
 _PER_SECOND = {"s": 1.0, "second": 1.0, "ms": 1e3, "msecond": 1e3, "us": 1e6, "usecond": 1e6}
 _PER_HERTZ = {"Hz": 1.0, "hertz": 1.0, "kHz": 1e-3, "khertz": 1e-3}
 _QUANTITY = re.compile(
@@ -48,79 +44,62 @@ _QUANTITY = re.compile(
 
 def seconds(value: Any) -> float:
     """Seconds from a Brian2 time or from text such as "8 ms"; a bare number is refused."""
-    return _in_unit(value, "s", _PER_SECOND, "time", "8 ms")
+    return _in_unit(value, "s", _PER_SECOND, "time with a unit such as 8*ms or '8 ms'")
 
 
 def hertz(value: Any) -> float:
     """Hertz from a Brian2 rate or from text such as "90 Hz"; a bare number is refused."""
-    return _in_unit(value, "s^-1", _PER_HERTZ, "rate", "90 Hz")
+    return _in_unit(value, "s^-1", _PER_HERTZ, "rate with a unit such as 90*Hz or '90 Hz'")
 
 
-def _in_unit(value: Any, unit: str, per_unit: dict[str, float], what: str, such: str) -> float:
-    """A quantity, or text with a unit, in SI units."""
-    dimensions = getattr(value, "dim", None)
-    if dimensions is not None:
-        if str(dimensions) != unit or getattr(value, "shape", ()) != ():
-            raise ValueError(
-                f"must be one {what} such as {such.replace(' ', '*')}, got {shown(value)}"
-            )
+def _in_unit(value: Any, dimension: str, per_unit: dict[str, float], wanted: str) -> float:
+    if str(getattr(value, "dim", None)) == dimension and getattr(value, "shape", ()) == ():
         return float(value)
-    if isinstance(value, str):
-        match = _QUANTITY.fullmatch(value)
-        if match and match[2] in per_unit:
-            return float(match[1]) / per_unit[match[2]]
-    example = such.replace(" ", "*")
-    raise ValueError(
-        f"must be a {what} with a unit such as {example} or '{such}', got {shown(value)}"
-    )
+    match = _QUANTITY.fullmatch(value) if isinstance(value, str) else None
+    if match and match[2] in per_unit:
+        return float(match[1]) / per_unit[match[2]]
+    raise ValueError(f"must be a {wanted}, got {shown(value)}")
 
 
 def format_seconds(value: float) -> str:
-    """The shortest text with a unit that reads back as exactly ``value`` seconds.
-
-    >>> format_seconds(2**-10), format_seconds(0.05)
-    ('0.9765625 ms', '50 ms')
-    """
+    """The shortest text with a unit that reads back as exactly ``value`` seconds."""
     for unit in ("ms", "us", "s"):
-        text = f"{value * _PER_SECOND[unit]:.15g} {unit}"
-        if not text.startswith("inf") and seconds(text) == value:
-            return text
+        number = f"{value * _PER_SECOND[unit]:.15g}"
+        if float(number) / _PER_SECOND[unit] == value:
+            return f"{number} {unit}"
     return f"{value!r} s"
 
 
 def format_hertz(value: float) -> str:
-    """The shortest text with a unit that reads back as exactly ``value`` hertz.
-
-    >>> format_hertz(90.0)
-    '90 Hz'
-    """
-    text = f"{value:.15g} Hz"
-    return text if float(text.split()[0]) == value else f"{value!r} Hz"
+    """The shortest text with a unit that reads back as exactly ``value`` hertz."""
+    number = f"{value:.15g}"
+    return f"{number if float(number) == value else repr(value)} Hz"
 
 
 def with_unit(si: float, name: str) -> Any:
-    """A field for a duration or a rate that users know as ``name``, above 0; by default ``si`` in
+    """A field for a positive duration or rate that users know as ``name``; ``si`` is its default in
     SI units."""
     return Field(default=si, alias=name, gt=0, allow_inf_nan=False, validate_default=False)
 
 
 def _plain(value: Any) -> Any:
-    """Numbers as they are; True, or text that could be read as one, is a mistake somewhere else."""
-    if is_number(value):
+    if is_number(value):  # pydantic would also take True and "1"
         return value
     raise ValueError(f"must be a number, got {shown(value)}")
 
 
-Duration = Annotated[float, BeforeValidator(seconds), PlainSerializer(format_seconds)]
-Frequency = Annotated[float, BeforeValidator(hertz), PlainSerializer(format_hertz)]
-Number = Annotated[float, BeforeValidator(_plain)]
-Count = Annotated[int, BeforeValidator(_plain), Field(ge=1)]
-
 MOST_STEPS = 2**31 - 1
-"""Steps of a presentation: engines count them in 32 bits."""
+"""The largest count: engines count in 32 bits."""
 
 MOST_SYNAPSES = 2**25
 """Synapses of V and w together: 256 MiB of weights, for which Brian2 needs 2 GiB."""
+
+Duration = Annotated[float, BeforeValidator(seconds), PlainSerializer(format_seconds)]
+Frequency = Annotated[float, BeforeValidator(hertz), PlainSerializer(format_hertz)]
+Number = Annotated[float, BeforeValidator(_plain)]
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False), BeforeValidator(_plain)]
+Gain = Annotated[float, Field(ge=0, allow_inf_nan=False), BeforeValidator(_plain)]
+Count = Annotated[int, BeforeValidator(_plain), Field(ge=1, le=MOST_STEPS)]
 
 
 class Parameters(BaseModel):
@@ -157,16 +136,11 @@ class Parameters(BaseModel):
     def from_toml(cls, path: str | os.PathLike[str]) -> Self:
         """Read parameters from a TOML file; what it leaves out keeps its default."""
         content = read_bytes(path, ParameterError)
-        name = shown_path(path)
         try:
-            values = tomllib.loads(content.decode("utf-8"))
-        except UnicodeDecodeError:
-            raise ParameterError(f"{name} is not UTF-8 text, as TOML must be") from None
-        except RecursionError:
-            raise ParameterError(f"{name} is not valid TOML: it is nested too deeply") from None
-        except ValueError as error:  # besides what is no TOML: numbers of thousands of digits
-            reason = str(error).partition(";")[0].partition("\n")[0]
-            raise ParameterError(f"{name} is not valid TOML: {reason[:150]}") from None
+            values = tomllib.loads(content.decode())
+        except (ValueError, RecursionError) as error:
+            reason = str(error)[:150]
+            raise ParameterError(f"{shown_path(path)} is not valid TOML: {reason}") from None
         return cls(**values)
 
     def __repr__(self) -> str:
@@ -189,16 +163,16 @@ class CircuitParameters(Parameters):
     """k, the number of inhibitory cells."""
     n_readouts: Count = 1
     """r, the number of readout cells, each with its own label channel."""
-    tile_radius: Number = Field(default=0.28, gt=0, allow_inf_nan=False)
-    """rho, in the units of the data: how far a point may lie from a tile it still drives."""
+    tile_radius: Positive = 0.28
+    """rho, in the units of the data: a tile responds to points nearer than this."""
     tiles: Literal["recruit", "first"] = "recruit"
-    """Where tiles start: "recruit" keeps them idle until a point comes that none answers;
+    """Where tiles start: "recruit" keeps a tile idle until a point comes that no tile responds to;
     "first" puts them on the first n_tiles distinct points of the first stream."""
     recruit_below: Number = Field(default=0.5, ge=0, lt=1)
-    """theta: a point to which no tile's answer 1 - (distance/rho)^2 exceeds it recruits one."""
+    """theta: a point recruits a tile unless a tile's answer 1 - (distance/rho)^2 exceeds theta."""
     recycle: bool = False
-    """Whether, when no tile is idle, the least used one (the smallest b) is recruited."""
-    mu: Number | tuple[Number, ...] = 1000.0
+    """Whether to recruit the least used tile (the smallest b) when no tile is idle."""
+    mu: Gain | Annotated[tuple[Gain, ...], Field(strict=True)] = 1000.0
     """Gain of w.h at the readout: one number, or one per readout."""
     readout: Literal["clip", "tanh"] = "clip"
     """The readout's nonlinearity, Eq. (ystep) or Eq. (ytanh)."""
@@ -209,16 +183,16 @@ class CircuitParameters(Parameters):
     """Whether a label sets y, y = z, instead of being added to the readout's input."""
     learning_rate: Number = Field(default=0.005, ge=0, le=1)
     """eta, of W and b."""
-    readout_rate: Literal["running_mean"] | Number = "running_mean"
+    readout_rate: Literal["running_mean"] | Annotated[Number, Field(ge=0, le=1)] = "running_mean"
     """Rate of w: 1/(t+1), or a constant in [0, 1]; the gated rule needs a constant."""
-    steps_per_presentation: Count = Field(default=80, le=MOST_STEPS)
+    steps_per_presentation: Count = 80
     """S, how many steps of dt one point is shown for."""
     reset: bool = True
     """Whether h, u and V restart at every presentation or carry over."""
-    gain: Literal["control", "auto"] | Number = "control"
+    gain: Literal["control", "auto"] | Positive = "control"
     """Slope of tau_h dh/dt with respect to the net input: "control" is 1/|[a]_+|, measured at every
     presentation; "auto" is the constant m/(1 - alpha); 1 is the paper's."""
-    initial_weight: Literal["auto"] | Number = "auto"
+    initial_weight: Literal["auto"] | Positive = "auto"
     """kappa, the norm of the feed-forward weights of a tile at the start; "auto" is 2/m."""
     dt_: Duration = with_unit(2.0**-10, "dt")
     tau_h_: Duration = with_unit(2.5 / 1e3, "tau_h")
@@ -230,42 +204,19 @@ class CircuitParameters(Parameters):
 
     @field_validator("mu", mode="before")
     @classmethod
-    def _plain_mu(cls, value: Any) -> Any:
-        if isinstance(value, set | frozenset) or np.ma.is_masked(value):
-            raise ValueError(f"must be one number or one per readout, got {shown(value)}")
-        # An array of gains is what a sweep naturally has at hand.
-        return tuple(np.asarray(value).tolist()) if getattr(value, "ndim", 0) == 1 else value
-
-    @field_validator("mu")
-    @classmethod
-    def _check_mu(cls, value: float | tuple[float, ...]) -> float | tuple[float, ...]:
-        for gain in value if isinstance(value, tuple) else (value,):
-            if not (math.isfinite(gain) and gain >= 0):
-                raise ValueError(f"must be finite and at least 0, got {gain}")
-        return value
-
-    @field_validator("readout_rate")
-    @classmethod
-    def _check_readout_rate(cls, value: str | float) -> str | float:
-        if not isinstance(value, str) and not 0 <= value <= 1:
-            raise ValueError(f"must be 'running_mean' or a number from 0 to 1, got {value}")
-        return value
-
-    @field_validator("gain", "initial_weight")
-    @classmethod
-    def _check_positive_or_named(cls, value: str | float, info: ValidationInfo) -> str | float:
-        if not isinstance(value, str) and not (math.isfinite(value) and value > 0):
-            raise ValueError(f"{_WANTED[str(info.field_name)]}, got {value}")
-        return value
+    def _mu_as_tuple(cls, value: Any) -> Any:
+        if getattr(value, "ndim", 0) == 1:
+            value = np.asanyarray(value).tolist()  # None where it is masked
+        return tuple(value) if isinstance(value, list) else value
 
     @model_validator(mode="after")
     def _check_together(self) -> Self:
         synapses = self.n_tiles * (self.n_interneurons + self.n_readouts)
         if synapses > MOST_SYNAPSES:
             raise ValueError(
-                f"n_tiles={shown(self.n_tiles)} with n_interneurons={shown(self.n_interneurons)} "
-                f"and n_readouts={shown(self.n_readouts)} is more than the {MOST_SYNAPSES} "
-                f"synapses that can be held: their weights alone take {_gigabytes(8 * synapses)}"
+                f"n_tiles={self.n_tiles} with n_interneurons={self.n_interneurons} and "
+                f"n_readouts={self.n_readouts} is more than the {MOST_SYNAPSES} synapses that can "
+                f"be held: their weights alone take {8 * synapses / 2**30:.3g} GiB"
             )
         if isinstance(self.mu, tuple) and len(self.mu) != self.n_readouts:
             raise ValueError(
@@ -279,7 +230,7 @@ class CircuitParameters(Parameters):
             )
         if self.recycle and self.tiles == "first":
             raise ValueError(
-                "recycle=True moves tiles to points that none answers, which needs "
+                "recycle=True moves tiles to points that no tile responds to, which needs "
                 "tiles='recruit', got tiles='first'"
             )
         if self.tau_u_ == self.tau_V_:
@@ -290,12 +241,10 @@ class CircuitParameters(Parameters):
         for name, tau in (("tau_u", self.tau_u_), ("tau_V", self.tau_V_)):
             if self.dt_ > tau:
                 raise ValueError(
-                    f"dt must not exceed {name}={format_seconds(tau)}, "
-                    f"got {format_seconds(self.dt_)}"
+                    f"dt must not exceed {name}={format_seconds(tau)}, got "
+                    f"{format_seconds(self.dt_)}"
                 )
         return self
-
-    # Durations as Brian2 quantities. Importing Brian2 takes a second; whoever wants units has it.
 
     @property
     def dt(self) -> Quantity:
@@ -349,22 +298,17 @@ def _quantity(seconds: float) -> Quantity:
     return seconds * second
 
 
-def _gigabytes(count: int) -> str:
-    """A number of bytes in words."""
-    return f"{count / 2**30:.3g} GiB" if count < 2**80 else "more memory than there is"
-
-
 _WANTED = {
-    "mu": "must be one number or one per readout",
+    "mu": "must be one number or one per readout, finite and at least 0",
     "readout_rate": "must be 'running_mean' or a number from 0 to 1",
     "gain": "must be 'control', 'auto' or a finite number above 0",
     "initial_weight": "must be 'auto' or a finite number above 0",
 }
-"""What pydantic would say in one sentence per form that is allowed."""
+"""For parameters of several forms, where pydantic has a sentence for every form."""
 
 
 def _sentences(error: ValidationError) -> str:
-    """Complaints as one sentence that names values and allowed ranges, of three parts at most."""
+    """At most three complaints as one sentence."""
     found: dict[str, str] = {}
     for complaint in error.errors(include_url=False):
         place = str(complaint["loc"][0]) if complaint["loc"] else ""
@@ -374,13 +318,12 @@ def _sentences(error: ValidationError) -> str:
 
 
 def _sentence(place: str, complaint: Any) -> str:
-    """One pydantic complaint as one sentence that names the value and the allowed range."""
-    given = f"got {shown(complaint['input'])}"
+    """A complaint with the parameter, its value and the allowed range."""
     if complaint["type"] == "extra_forbidden":
         return f"there is no parameter {shown(place)}"
-    if place in _WANTED and len(complaint["loc"]) > 1:
-        return f"{place} {_WANTED[place]}, {given}"
     message = complaint["msg"].removeprefix("Value error, ").replace("Input should be", "must be")
-    if complaint["type"] == "value_error":
-        return f"{place} {message}" if place else message
-    return f"{place} {message}, {given}"
+    if place in _WANTED and len(complaint["loc"]) > 1:
+        message = _WANTED[place]
+    elif complaint["type"] == "value_error":
+        return f"{place} {message}".lstrip()
+    return f"{place} {message}, got {shown(complaint['input'])}"

@@ -24,12 +24,12 @@ from tests.refusing import refused, table
         ({"n_tiles": 2.5}, "n_tiles .*integer.*got 2.5"),
         ({"n_tiles": True}, "n_tiles .*got True"),
         ({"n_tiles": 10**9}, "n_tiles=1000000000 with.*37.3 GiB"),
-        ({"n_tiles": 10**5000}, "whole number of about 5001 digits.*more memory"),
+        ({"n_tiles": 10**5000}, "n_tiles .*2147483647, got"),
         ({"n_readouts": 10**9}, "n_readouts=1000000000.*298 GiB"),
         ({"steps_per_presentation": 2**31}, "steps_per_presentation .*2147483647"),
         ({"tile_radius": 0}, "tile_radius .* 0, got 0"),
         ({"tile_radius": np.nan}, "tile_radius .*finite.*got nan"),
-        ({"tile_radius": 10**400}, "tile_radius .*got a whole number"),
+        ({"tile_radius": 10**400}, "tile_radius .*number, got"),
         ({"learning_rate": 1.01}, "learning_rate .* 1, got 1.01"),
         ({"mu": (1.0, 2.0)}, "2 values for n_readouts=1"),
         ({"mu": -1.0}, "mu .* 0, got -1"),
@@ -83,7 +83,7 @@ def test_brian2_units():
     assert parameters.tau_u_ == 0.1
     assert (parameters.tau_u, parameters.tau_V) == (100 * ms, 2 * ms)
     for wrong in (10 * mV, [1, 2] * ms):
-        refused(lambda tau=wrong: CircuitParameters(tau_h=tau), "tau_h .*one time", ParameterError)
+        refused(lambda tau=wrong: CircuitParameters(tau_h=tau), "tau_h .*a time", ParameterError)
 
 
 def test_frozen_readable_and_of_any_number_type():
@@ -118,11 +118,11 @@ def test_toml_is_written_and_read(tmp_path):
 @table(
     ("content", "words"),
     [
-        ("n_tiles = 3".encode("utf-16"), "UTF-8"),
+        ("n_tiles = 3".encode("utf-16"), "utf-8"),
         (b"n_tiles = = 3", "TOML"),
         (b"[n_tiles]\na = 1", "n_tiles .*got {'a': 1}"),
         (b"n_tiles = " + b"1" * 5000, "TOML"),
-        (b"mu = " + b"[" * 5000, "nested"),
+        (b"mu = " + b"[" * 5000, "TOML.*recursion"),
     ],
 )
 def test_toml_that_cannot_be_read(tmp_path, content, words):
