@@ -3,7 +3,6 @@ show values."""
 
 from __future__ import annotations
 
-import math
 import os
 import reprlib
 from collections.abc import Iterable
@@ -31,7 +30,7 @@ class EngineError(CircuitError, RuntimeError):
 
 
 class PackageError(CircuitError, ImportError):
-    """A package that is not installed, for what cannot be had without it."""
+    """A package that is needed and not installed."""
 
 
 class UnsettledWarning(UserWarning):
@@ -47,30 +46,25 @@ SHOWN = 60
 
 
 class _Short(reprlib.Repr):
-    """``repr`` without the depth, the length and the digits that nobody reads."""
+    """``repr`` of limited depth and length."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.maxlist = self.maxtuple = self.maxarray = self.maxdict = 4
+        self.maxlist = self.maxtuple = self.maxdict = 4
         self.maxstring = self.maxother = self.maxlong = SHOWN
         self.maxlevel = 3
 
-    def repr_int(self, x: int, level: int) -> str:
-        # Python refuses to write out thousands of digits.
-        digits = int(x.bit_length() * math.log10(2)) + 1
-        return repr(x) if digits <= SHOWN else f"a whole number of about {digits} digits"
-
     def repr_ndarray(self, x: Any, level: int) -> str:
-        return f"an array of {x.dtype} and shape {x.shape}" if x.size > 8 else str(x.tolist())
+        plain = x.size <= 8 and x.dtype.names is None
+        return str(x.tolist()) if plain else f"an array of {x.dtype.name} and shape {x.shape}"
 
 
 def shown(value: Any) -> str:
-    """A value as a message shows it: on one line, short, printable, whatever it is."""
+    """Any value as a message shows it: short, printable, on one line."""
     try:
-        text = _Short().repr(value)
-    except Exception:  # a repr that fails must not hide the error that wants to name the value
-        text = f"a {type(value).__name__}"
-    text = " ".join(text.split())
+        text = " ".join(_Short().repr(value).split())
+    except Exception:  # a repr that fails must not hide the error that names the value
+        text = f"a value of type {type(value).__name__}"
     return text if len(text) <= 2 * SHOWN else f"{text[:SHOWN]}...{text[-SHOWN // 2 :]}"
 
 
@@ -82,9 +76,8 @@ def shown_path(path: Any) -> str:
 
 
 def listed(names: Iterable[Any], most: int = 10) -> str:
-    """Names as a message lists them, the first few of many."""
+    """The first few of many names, separated by commas."""
     found = [str(name) for name in names]
-    some = ", ".join(
-        name if name.isprintable() and len(name) <= SHOWN else shown(name) for name in found[:most]
-    )
-    return some + (f" and {len(found) - most} more" if len(found) > most else "")
+    some = [name if name.isprintable() and len(name) <= SHOWN else shown(name) for name in found]
+    rest = f" and {len(found) - most} more" if len(found) > most else ""
+    return ", ".join(some[:most]) + rest

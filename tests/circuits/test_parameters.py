@@ -136,7 +136,7 @@ def test_paths_that_are_no_toml_file(tmp_path):
     for path, words in (
         (tmp_path / "none.toml", "no file .*none.toml"),
         (tmp_path, "a folder"),
-        (tmp_path / ("n" * 300), "File name too long"),
+        (tmp_path / ("n" * 300), "no file .*nnn"),
         ("a\0b", "a.*b"),
         (3.5, "3.5"),
         ("/dev/zero", "/dev/zero .*regular"),

@@ -108,7 +108,7 @@ def test_features_stay_those_of_the_first_point(learned):
         ({"east": 0.0, "north": 1.0, "up": 2.0}, first + "east, north, up$"),
         ({"east": 0.0, "up": 2.0}, first + "east, up$"),
         ({}, first + "none$"),
-        ({"east": 0.0, "north": "far"}, "text"),
+        ({"east": 0.0, "north": "far"}, "'far'"),
         ({"east": 0.0, "north": None}, "real numbers"),
         ({"east": 0.0, "north": np.nan}, "finite"),
     ]:
