@@ -9,15 +9,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from circuits.checks import FloatArray as FloatArray
-from circuits.checks import as_count, as_floats, as_number
+from circuits.checks import as_floats, as_number
 from circuits.errors import InputError, ParameterError, shown
 
 FINEST_ALPHA = 2.0**-40
-"""How near to 1 alpha may come. Products of inputs are good to some 1e-16: nearer than this to 1
-they tell distances within a tile to less than three digits, and at last not at all."""
-
-SOME_POINTS = 1000
-"""Points that are looked at, at most, where all distances between them matter."""
+"""The least 1 - alpha. Products of inputs are good to some 1e-16: below this bound they tell
+distances within a tile to less than three digits."""
 
 
 class SphereLift:
@@ -41,11 +38,9 @@ class SphereLift:
 
     def __init__(self, center: ArrayLike, radius: float) -> None:
         try:
-            self.center: FloatArray = np.array(as_floats(center, "center"), ndmin=1)
-        except InputError:
+            self.center: FloatArray = as_points(np.atleast_1d(center)[None])[0].copy()
+        except ValueError:
             raise ParameterError(f"center must be a finite point, got {shown(center)}") from None
-        if self.center.ndim != 1 or not self.center.size or not np.isfinite(self.center).all():
-            raise ParameterError(f"center must be a finite point, got {shown(center)}")
         self.radius = as_number(radius, "radius", above=0)
 
     @classmethod
@@ -53,15 +48,13 @@ class SphereLift:
         """A lift for a data set: centred on its bounding box, R = slack x the farthest point.
 
         A larger ``slack`` makes the lift more nearly isometric and the similarities closer to 1.
-        No point is taken to be nearer than ``least`` to the centre, in the units of the data.
+        R is at least slack x ``least``, in the units of the data.
         """
         slack, least = as_number(slack, "slack", least=1), as_number(least, "least", least=0)
         array = as_points(points)
         center = array.min(axis=0) / 2 + array.max(axis=0) / 2
-        offset = array - center
-        unit = _exponent(max(float(np.abs(offset).max()), least))
-        reach = float(np.linalg.norm(np.ldexp(offset, -unit), axis=1).max())
-        reach = max(reach, math.ldexp(least, -unit))
+        offset, unit = in_own_units(array - center, least)
+        reach = max(float(np.linalg.norm(offset, axis=1).max()), math.ldexp(least, -unit))
         if reach == 0:
             raise InputError("all points are equal: there is no extent to fit a lift to")
         try:
@@ -84,44 +77,39 @@ class SphereLift:
 
     def alpha(self, tile_radius: float) -> float:
         """Similarity threshold of a tile radius: alpha = 1 - rho^2 / (2 R^2)."""
-        given = as_number(tile_radius, "tile_radius", above=0)
-        reach = math.sqrt(2) * self.radius
-        if not given < reach:
+        rho, reach = as_number(tile_radius, "tile_radius", above=0), math.sqrt(2) * self.radius
+        if rho >= reach:
             raise ParameterError(
                 f"tile_radius must lie between 0 and sqrt(2) times the lift's radius "
-                f"({reach:.6g}), got {given}"
+                f"({reach:.6g}), got {rho}"
             )
-        unit = _exponent(self.radius)
-        rho, R = math.ldexp(given, -unit), math.ldexp(self.radius, -unit)
-        alpha = 1 - rho**2 / (2 * R**2)
+        R, unit = math.frexp(self.radius)
+        alpha = 1 - math.ldexp(rho, -unit) ** 2 / (2 * R**2)
         if 1 - alpha < FINEST_ALPHA:
             least = self.radius * math.sqrt(2 * FINEST_ALPHA)
             raise ParameterError(
-                f"tile_radius={given:g} is too small for a lift of radius {self.radius:g}, on "
-                f"which points so near cannot be told apart: give a tile_radius of at least "
-                f"{least:.2g} or a smaller lift"
+                f"tile_radius={rho:g} is too small for a lift of radius {self.radius:g}, which "
+                f"cannot tell such near points apart: give a tile_radius of at least {least:.2g} "
+                f"or a smaller lift"
             )
         return alpha
 
     def __call__(self, points: ArrayLike) -> FloatArray:
         """Lift points (T, d) to inputs (T, d + 1) of norm one."""
         array = as_points(points, self.n_coordinates)
-        # In units of a power of two near R, which changes no digit: squares neither over- nor
-        # underflow, whatever the units of the data.
-        unit = _exponent(self.radius)
-        with np.errstate(over="ignore", invalid="ignore"):
+        # In units of a power of two near R: exact, and squares neither over- nor underflow.
+        R, unit = math.frexp(self.radius)
+        with np.errstate(over="ignore"):
             offset = np.ldexp(array - self.center, -unit)
             square = np.einsum("ti,ti->t", offset, offset)
-        R = math.ldexp(self.radius, -unit)
         # The farthest point of `around(points, slack=1)` lies on the rim but for rounding.
-        outside = np.flatnonzero(~(square <= R**2 * (1 + 1e-15 * self.n_inputs)))
+        outside = np.flatnonzero(square > R**2 * (1 + 1e-15 * self.n_inputs))
         if outside.size:
-            first = int(outside[0])
-            distance = math.hypot(*(array[first] - self.center).tolist())
+            first = array[outside[0]]
             raise InputError(
                 f"{outside.size} of {len(array)} points lie outside the lift's radius "
-                f"{self.radius:g}: point {first} at {shown(array[first].tolist())} is "
-                f"{distance:.6g} from the center; use a larger radius"
+                f"{self.radius:g}: point {outside[0]} at {shown(first.tolist())} is "
+                f"{math.dist(first, self.center):.6g} from the center; use a larger radius"
             )
         height = np.sqrt(np.maximum(R**2 - square, 0.0))
         return np.column_stack([offset, height]) / R
@@ -136,33 +124,10 @@ class SphereLift:
         return f"SphereLift(center=({center}), radius={self.radius:g})"
 
 
-def tile_radius_for(points: ArrayLike, n_tiles: int, overlap: float = 5.0) -> float:
-    """A tile radius at which about ``overlap`` of ``n_tiles`` tiles respond to a point.
-
-    Tiles that start on data are spread like the data, so that this is the radius within which a
-    point has a share overlap/m of all points; the median over (at most 1000) points.
-    """
-    from scipy.spatial.distance import cdist
-
-    array = as_points(points)
-    n_tiles = as_count(n_tiles, "n_tiles", least=1)
-    share = min(as_number(overlap, "overlap", above=0) / n_tiles, 1.0)
-    some, unit = in_own_units(some_of(array))
-    radius = float(np.median(np.quantile(cdist(some, some), share, axis=1)))
-    if radius == 0:
-        raise InputError("most points coincide: give a tile_radius in the units of the data")
-    return math.ldexp(radius, unit)
-
-
-def some_of(points: FloatArray, most: int = SOME_POINTS) -> FloatArray:
-    """At most so many of the points, evenly spread over their order."""
-    return points[:: -(-len(points) // most)]
-
-
-def in_own_units(points: FloatArray) -> tuple[FloatArray, int]:
-    """Points in units of the power of two above the largest coordinate, and its exponent: squares
-    neither over- nor underflow, whatever the units of the data."""
-    unit = _exponent(float(np.abs(points).max()))
+def in_own_units(points: FloatArray, least: float = 0.0) -> tuple[FloatArray, int]:
+    """Points in units of a power of two, and its exponent: that above the largest coordinate (or
+    ``least``), so that squares neither over- nor underflow."""
+    unit = math.frexp(max(float(np.abs(points).max()), least))[1]
     return np.ldexp(points, -unit), unit
 
 
@@ -171,7 +136,7 @@ def as_points(points: ArrayLike, n_coordinates: int | None = None) -> FloatArray
     array = as_floats(points, "points")
     d = array.shape[1] if array.ndim == 2 else 0
     if d == 0 or n_coordinates not in (None, d):
-        wanted = "(T, d)" if n_coordinates is None else f"(T, {n_coordinates})"
+        wanted = f"(T, {n_coordinates or 'd'})"
         raise InputError(f"points must have the shape {wanted}, got {array.shape}")
     if len(array) == 0:
         raise InputError("there are no points to present: got an array of length 0")
@@ -187,26 +152,22 @@ def as_points(points: ArrayLike, n_coordinates: int | None = None) -> FloatArray
 def as_labels(labels: ArrayLike | None, n_points: int, n_readouts: int) -> FloatArray:
     """Labels as (T, r) of -1, 0, +1; ``None`` is a label channel that stays silent.
 
-    Labels of shape (T,) go to every readout. Truth values are refused: they do not say whether
-    False is a class or silence.
+    Labels of shape (T,) go to every readout. Truth values are refused: False might be a class or
+    silence.
     """
     if labels is None:
         return np.zeros((n_points, n_readouts))
-    try:
-        array = as_floats(labels, "labels")
-    except InputError as error:
-        raise InputError(f"labels must be -1, 0 (silent) or +1: {error}") from None
-    if _has_truth(labels):
+    array = as_floats(labels, "labels of -1, 0 (silent) or +1")
+    if {bool, np.bool_} & set(map(type, np.asarray(labels).ravel().tolist())):
         raise InputError(
             "labels must be -1, 0 (silent) or +1, got True and False: say which is which"
         )
-    found = array.shape
-    if array.ndim == 1 and len(array) == n_points:
+    if array.shape == (n_points,):
         array = np.repeat(array[:, None], n_readouts, axis=1)
     if array.shape != (n_points, n_readouts):
         raise InputError(
             f"labels must have the shape ({n_points},) or ({n_points}, {n_readouts}) to go with "
-            f"the points, got {found}"
+            f"the points, got {array.shape}"
         )
     bad = np.argwhere(~np.isin(array, (-1.0, 0.0, 1.0)))
     if bad.size:
@@ -215,19 +176,6 @@ def as_labels(labels: ArrayLike | None, n_points: int, n_readouts: int) -> Float
             f"labels must be -1, 0 (silent) or +1, got {array[t, readout]:g} at point {t}"
         )
     return array
-
-
-def _has_truth(values: Any) -> bool:
-    """Whether there are truth values among the labels."""
-    array = np.asarray(values)
-    if array.dtype.kind == "O":
-        return any(isinstance(value, bool | np.bool_) for value in array.ravel())
-    return array.dtype.kind == "b"
-
-
-def _exponent(value: float) -> int:
-    """The power of two next above a value: in units of it the value is near 1."""
-    return math.frexp(value)[1]
 
 
 def distinct_rows(x: FloatArray, count: int) -> NDArray[np.intp]:

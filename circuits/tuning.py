@@ -1,4 +1,4 @@
-"""What the data decide of a circuit: radius and number of its tiles, and the readout's gain."""
+"""Parameters chosen from the data: radius and number of tiles, and the gain of the readout."""
 
 from __future__ import annotations
 
@@ -10,94 +10,93 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from circuits.errors import InputError
-from circuits.lift import (
-    FloatArray,
-    SphereLift,
-    as_points,
-    in_own_units,
-    some_of,
-    tile_radius_for,
-)
+from circuits.lift import FloatArray, SphereLift, as_points, in_own_units
 from circuits.parameters import CircuitParameters
 
 SHARE = 0.1
 """Share of all points within a tile's radius of a point. Chosen, as are the two numbers below, on
-seeds 300-302 of moons, circles, S-curve, roll, digits and a line: less and labels do not spread,
-more and neighbouring branches are bridged."""
+seeds 300-302 of moons, circles, S-curve, roll, digits and a line: with less, labels do not spread;
+with more, neighbouring branches are bridged."""
 
 SPARE = 1.5
-"""Tiles there are for every one that covering the points takes: tiles move, and leave gaps."""
+"""Tiles per tile that covering the points takes: tiles move, and leave gaps."""
+
+ABOVE_CRITICAL = 30.0
+"""The recommended mu as a multiple of the critical one."""
 
 NEAR, BEYOND, SEARCHED = 1.5, 1.2, 5000
 """See `estimated_radius`. Chosen on seeds from 10,000 on of digits, iris, wine, breast cancer and
 two moons, as were the defaults of the classifier; `simulations.known_data` has other seeds."""
 
 THRESHOLDS, ROOM = (0.75, 0.6, 0.4, 0.2), 2.5
-"""Of `estimated_threshold`, chosen alike; a stream brings more points than it begins with, and some
-of them lie where none were."""
-
-ABOVE_CRITICAL = 30.0
-"""The recommended mu as a multiple of the critical one."""
+"""See `estimated_threshold`. Chosen alike; a stream brings more points than it begins with, some of
+them where there were none."""
 
 
 def parameters_for(points: ArrayLike, changes: dict[str, Any]) -> CircuitParameters:
-    """Parameters that suit points, but for those that are given; see
-    `CircuitParameters.for_points`."""
+    """See `CircuitParameters.for_points`."""
     array = as_points(points)
-    some, given = some_of(array), dict(changes)
-    base = CircuitParameters(**({"readout_rate": 0.9} | given if _is_gated(given) else given))
-    found: dict[str, Any] = {}
-    if "tile_radius" not in given:
-        room = given.get("n_tiles")
-        found["tile_radius"] = _rounded(radius_for(some, base.recruit_below, room))
-    base = base.replace(**found)
-    if "n_tiles" not in given:
-        needed = tiles_needed(some, base.tile_radius, base.recruit_below)
-        found["n_tiles"] = math.ceil(SPARE * needed)
-    if _is_gated(given) and "readout_rate" not in given:
-        found["readout_rate"] = 0.9
-    base = base.replace(**found)
+    some, gated = some_of(array), changes.get("readout_rule") == "gated"
+    found: dict[str, Any] = {"readout_rate": 0.9} if gated else {}
+    base = CircuitParameters(**(found | changes))
+    if "tile_radius" not in changes:
+        n_tiles = base.n_tiles if "n_tiles" in changes else None
+        found["tile_radius"] = float(f"{radius_for(some, base.recruit_below, n_tiles):.3g}")
+        base = base.replace(**(found | changes))
+    if "n_tiles" not in changes:
+        centers = cover(some, base.tile_radius, base.recruit_below)
+        found["n_tiles"] = math.ceil(SPARE * len(centers))
+        base = base.replace(**(found | changes))
     note = ""
-    if "mu" not in given:
-        if _is_gated(given):
-            found["mu"], note = 1.0, " (neutral for the gated rule)"
-        else:
-            critical = critical_mu(array, base)
-            found["mu"] = _rounded(ABOVE_CRITICAL * critical)
-            note = f" ({ABOVE_CRITICAL:g} x the critical {critical:.3g})"
-    if found:
-        words = ", ".join(f"{name}={value:g}" for name, value in found.items())
-        print(f"chosen for {len(array)} points: {words}{note}", file=sys.stderr)
-    return base.replace(**found)
+    if gated:
+        found["mu"] = 1.0
+    elif "mu" not in changes:
+        critical = critical_mu(array, base)
+        found["mu"] = float(f"{ABOVE_CRITICAL * critical:.3g}")
+        note = f" ({ABOVE_CRITICAL:g} x the critical {critical:.3g})"
+    words = [f"{name}={value:g}" for name, value in found.items() if name not in changes]
+    if words:
+        print(f"chosen for {len(array)} points: {', '.join(words)}{note}", file=sys.stderr)
+    return base.replace(**(found | changes))
+
+
+def some_of(points: FloatArray, most: int = 1000) -> FloatArray:
+    """At most this many of the points, evenly spread over their order."""
+    return points[:: -(-len(points) // most)]
+
+
+def tile_radius_for(points: FloatArray, share: float = SHARE) -> float:
+    """The radius within which a point has a share of all points: the median over points."""
+    from scipy.spatial.distance import cdist
+
+    own, unit = in_own_units(points)
+    radius = float(np.median(np.quantile(cdist(own, own), share, axis=1)))
+    if radius == 0:
+        raise InputError("most points coincide: give a tile_radius in the units of the data")
+    return math.ldexp(radius, unit)
 
 
 def radius_for(points: FloatArray, recruit_below: float, n_tiles: int | None = None) -> float:
-    """The radius within which a point has a share `SHARE` of all points; with a number of tiles,
-    the least radius from there on at which so many cover the points."""
-    radius = tile_radius_for(points, 1, SHARE)
-    if n_tiles is None or tiles_needed(points, radius, recruit_below) <= n_tiles:
-        return radius
-    low, high = radius, 2 * radius
-    while tiles_needed(points, high, recruit_below) > n_tiles:
+    """The radius of `tile_radius_for`; given a number of tiles, the least radius from there on at
+    which so many cover the points."""
+    low = high = tile_radius_for(points)
+    if n_tiles is None:
+        return high
+    while len(cover(points, high, recruit_below)) > n_tiles:
         low, high = high, 2 * high
     while high > 1.01 * low:
         middle = math.sqrt(low * high)
-        fits = tiles_needed(points, middle, recruit_below) <= n_tiles
+        fits = len(cover(points, middle, recruit_below)) <= n_tiles
         low, high = (low, middle) if fits else (middle, high)
     return high
 
 
-def tiles_needed(points: FloatArray, radius: float, recruit_below: float) -> int:
-    """How many tiles points recruit that come one after the other and let no tile move.
-
-    A point recruits one where none answers 1 - (d/rho)^2 > theta: further than rho sqrt(1 - theta)
-    from all.
-    """
-    return len(cover(points, radius, recruit_below))
-
-
 def cover(points: FloatArray, radius: float, recruit_below: float) -> FloatArray:
-    """The points that recruit a tile; see `tiles_needed`."""
+    """The points that recruit a tile if they come one after the other and no tile moves.
+
+    A point recruits a tile where no tile answers 1 - (d/rho)^2 > theta: where it is
+    rho sqrt(1 - theta) or farther from all tiles.
+    """
     from scipy.spatial.distance import cdist
 
     far = cdist(points, points) >= radius * math.sqrt(1 - recruit_below)
@@ -108,14 +107,13 @@ def cover(points: FloatArray, radius: float, recruit_below: float) -> FloatArray
     return points[chosen]
 
 
-def critical_mu(points: ArrayLike, parameters: CircuitParameters) -> float:
+def critical_mu(points: FloatArray, parameters: CircuitParameters) -> float:
     """The gain from which on the readout sustains itself: mu lambda_1(S) = 1, S = E(h h^T).
 
     S is that of (at most 1000 of) the points on the tiles that they recruit, before any learning:
     h ~ [x.c - alpha]_+ for a tile on c.
     """
-    array = as_points(points)
-    some, lift = some_of(array), SphereLift.around(array)
+    some, lift = some_of(points), SphereLift.around(points)
     centers = cover(some, parameters.tile_radius, parameters.recruit_below)[: parameters.n_tiles]
     a = lift(some) @ lift(centers).T - lift.alpha(parameters.tile_radius)
     h = np.maximum(a, 0.0)
@@ -123,22 +121,13 @@ def critical_mu(points: ArrayLike, parameters: CircuitParameters) -> float:
     return 1 / float(np.linalg.eigvalsh(h.T @ h / len(h))[-1])
 
 
-def _is_gated(values: dict[str, Any]) -> bool:
-    return values.get("readout_rule") == "gated"
-
-
-def _rounded(value: float) -> float:
-    return float(f"{value:.3g}")
-
-
 def estimated_radius(points: FloatArray) -> float:
-    """A tile radius for `ManifoldClassifier`, found on at most `SEARCHED` of the points: the larger
-    of two distances.
+    """A tile radius for `ManifoldClassifier`, from at most `SEARCHED` of the points: the larger of
+    two distances.
 
-    One is `BEYOND` times that to the fifth neighbour, which nine of ten points do not exceed: less,
-    and points in sparse regions are alone on their tile, where no label comes. The other is the
-    median distance to neighbour `NEAR` sqrt(n): on curves and sheets more is needed for labels to
-    get far, and where points are many neighbours are near.
+    The first is `BEYOND` times the distance to the fifth neighbour that nine of ten points do not
+    exceed: with less, points in sparse regions are alone on their tile and get no label. The second
+    is the median distance to neighbour `NEAR` sqrt(n): labels get far on curves and sheets.
     """
     from sklearn.neighbors import NearestNeighbors
 
@@ -158,13 +147,12 @@ def estimated_radius(points: FloatArray) -> float:
 
 
 def estimated_threshold(points: FloatArray, radius: float, n_tiles: int) -> float:
-    """How near tiles may lie, as ``recruit_below`` for `ManifoldClassifier`: the highest of
-    `THRESHOLDS` at which so many tiles cover the points, the lowest if none does.
+    """``recruit_below`` for `ManifoldClassifier`, how near tiles may lie: the highest of
+    `THRESHOLDS` at which so many tiles cover the points, or else the lowest.
 
-    Many tiles are exact; but where they are used up before all regions have some, points of the
-    others have no answer.
+    Many tiles are exact; but once they are used up, points of new regions get no answer.
     """
     some, unit = in_own_units(some_of(points))
     radius = math.ldexp(radius, -unit)
-    fitting = (t for t in THRESHOLDS if ROOM * tiles_needed(some, radius, t) <= n_tiles)
+    fitting = (t for t in THRESHOLDS if ROOM * len(cover(some, radius, t)) <= n_tiles)
     return next(fitting, THRESHOLDS[-1])

@@ -14,7 +14,8 @@ from circuits.tuning import (
     estimated_threshold,
     parameters_for,
     radius_for,
-    tiles_needed,
+    some_of,
+    tile_radius_for,
 )
 
 LINE = np.arange(100.0)[:, None]
@@ -30,11 +31,37 @@ def places(*sizes: int) -> np.ndarray:
 def test_a_point_at_the_distance_of_a_tile_recruits():
     """At theta = 0 a tile of radius 5 answers what is less than 5 away: every fifth point."""
     assert cover(LINE, 5.0, 0.0)[:, 0].tolist() == list(range(0, 100, 5))
-    assert tiles_needed(LINE, 5.0, 0.0) == 20
     # rho sqrt(1 - 3/4) = 5/2: every third.
     assert cover(LINE, 5.0, 0.75)[:, 0].tolist() == list(range(0, 100, 3))
-    assert tiles_needed(LINE, 99.0, 0.0) == 2
-    assert tiles_needed(LINE, 99.1, 0.0) == 1
+    assert [len(cover(LINE, radius, 0.0)) for radius in (99.0, 99.1)] == [2, 1]
+
+
+def test_the_tile_radius_is_a_quantile_of_distances():
+    # From each end of 0, 1, 2, 3, 4 half of all points are within 2, from the middle within 1, from
+    # the others within 1 as well: the median is 1. All of them are within 4, 3, 2, 3, 4: 3.
+    line = LINE[:5]
+    assert [tile_radius_for(line, share) for share in (0.25, 0.5, 1)] == [1, 1, 3]
+    with pytest.raises(InputError, match="coincide"):
+        tile_radius_for(np.array([[1.0], [1.0], [1.0], [2.0]]))
+    # Three points apart by 3, 4 and 5: the greatest distances are 4, 5 and 5, the median 5; half of
+    # all are within 3, 4 and 3 of the three corners.
+    triangle = np.array([[0.0, 0.0], [4.0, 0.0], [0.0, 3.0]])
+    assert [tile_radius_for(triangle, share) for share in (1, 0.5)] == [5, 3]
+    # Squares of these distances over- or underflow; all points are within 3, 3, 2, 2 and 3.
+    line = np.array([[0.0], [1e-20], [1.0], [2.0], [3.0]])
+    for unit in (1e-300, 1e300):
+        assert tile_radius_for(unit * line, 1) / unit == pytest.approx(3, rel=1e-15)
+    points = np.random.default_rng(300).normal(size=(300, 20))
+    distance = np.linalg.norm(points[:, None] - points[None], axis=2)
+    expected = np.median(np.quantile(distance, 5 / 7, axis=1))
+    # The same squares, summed in another order.
+    assert tile_radius_for(points, 5 / 7) == pytest.approx(expected, rel=1e-12)
+
+
+def test_some_points_evenly_spread():
+    for count, step in ((1, 1), (1000, 1), (1001, 2), (2000, 2), (2001, 3)):
+        assert some_of(np.arange(count)).tolist() == list(range(0, count, step))
+    assert some_of(np.arange(10), 4).tolist() == [0, 3, 6, 9]
 
 
 def test_the_radius_for_a_number_of_tiles():

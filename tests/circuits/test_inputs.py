@@ -7,17 +7,16 @@ import math
 import os
 from decimal import Decimal
 from fractions import Fraction
-from functools import partial
 
 import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
 
-from circuits import ManifoldCircuit, ReferenceCircuit, SphereLift
+from circuits import CircuitParameters, ManifoldCircuit, ReferenceCircuit, SphereLift
 from circuits.checks import as_count, as_number
 from circuits.errors import EngineError, InputError, ParameterError, listed, shown, shown_path
-from circuits.lift import as_labels, as_points, tile_radius_for
+from circuits.lift import as_labels, as_points
 from tests.conftest import small_circuit
 from tests.refusing import refused, table
 
@@ -97,7 +96,6 @@ def test_points_of_any_form():
         assert (found == EXACT).all()
     lift = SphereLift.around(FRAME)
     assert (lift(FRAME) == lift(EXACT)).all()
-    assert tile_radius_for(FRAME, 5) == tile_radius_for(EXACT, 5)
     whole = np.array([[0, 1], [1, 0], [1, 1]])
     for kind in (bool, np.uint64, ">i4"):
         assert (as_points(whole.astype(kind)) == whole).all()
@@ -131,7 +129,7 @@ MASKED[7, 1] = np.ma.masked
 def test_points_that_cannot_be_used(points, words):
     refused(lambda: as_points(points), words, InputError)
     refused(lambda: SphereLift.around(points), words, InputError)
-    refused(lambda: tile_radius_for(points, 5), words, InputError)
+    refused(lambda: CircuitParameters.for_points(points), words, InputError)
     refused(lambda: ReferenceCircuit(small_circuit(), LIFT).run(points), "points", InputError)
 
 
@@ -179,15 +177,15 @@ def scaled_run(scale: float, settling: str, offset: float = 0.0):
     sizes = {"n_tiles": 12, "tile_radius": 0.6 * scale, "steps_per_presentation": 60}
     circuit = ReferenceCircuit(small_circuit(**sizes, mu=10.0), lift, settling=settling)
     run = circuit.run(points, LABELS)
-    return run, circuit.predict(points), tile_radius_for(points, 12)
+    return run, circuit.predict(points)
 
 
 @UNSETTLED
 @table("settling", ["exact", "dynamics"])
 def test_the_unit_of_the_data_does_not_matter(settling):
-    one, answers, radius = scaled_run(1.0, settling)
+    one, answers = scaled_run(1.0, settling)
     for scale in (2.0**-1000, 1e300):
-        run, scaled, scaled_radius = scaled_run(scale, settling)
+        run, scaled = scaled_run(scale, settling)
         # Powers of two change no digit. Other scales round points, to 1e-16 of the lift's radius
         # 2.4: products change by that, which is 4e-15 of 1 - alpha = 0.03, and so do the rates.
         exact = math.frexp(scale)[0] == 0.5
@@ -195,9 +193,8 @@ def test_the_unit_of_the_data_does_not_matter(settling):
         for name in ("h", "u", "y", "W", "b", "w", "V"):
             assert np.abs(run[name].values - one[name].values).max() <= bound, name
         assert np.abs(scaled - answers).max() <= bound
-        assert scaled_radius / scale == pytest.approx(radius, rel=1e-14)
     # Far from the origin points are rounded to 1e9 x 1e-16, 1e-7 of the lift's radius.
-    far, _, _ = scaled_run(1.0, settling, 1e9)
+    far, _ = scaled_run(1.0, settling, 1e9)
     assert np.abs(one["h"].values - far["h"].values).max() < 1e-4
 
 
@@ -236,30 +233,6 @@ def test_the_smallest_tiles_that_are_allowed_work():
     assert (h["exact"] > 0).tolist() == np.tile(np.eye(3, dtype=bool), (2, 1)).tolist()
     # Both are given the same drive, so that its rounding does not matter here.
     assert np.abs(h["exact"] - h["dynamics"]).max() < 1e-4
-
-
-# The tile radius
-
-
-def test_the_tile_radius_is_that_of_all_distances():
-    """Of all points, or of every second where there are more than a thousand."""
-    for n, d, every in ((300, 20, 1), (1001, 1, 2)):
-        points = np.random.default_rng(n).normal(size=(n, d))
-        some = points[::every]
-        distance = np.linalg.norm(some[:, None] - some[None], axis=2)
-        expected = np.median(np.quantile(distance, 5 / 7, axis=1))
-        # The same squares, summed in another order.
-        assert tile_radius_for(points, 7) == pytest.approx(expected, rel=1e-12)
-
-
-def test_tile_radii_that_make_no_sense():
-    for n_tiles, overlap, words in (
-        *((n_tiles, 5, "n_tiles") for n_tiles in (0, 2.5, None, True)),
-        *((4, overlap, "overlap") for overlap in (0, np.nan)),
-    ):
-        refused(partial(tile_radius_for, POINTS, n_tiles, overlap), words, ParameterError)
-    refused(lambda: tile_radius_for([[1.0, 2.0]], 3), "coincide", InputError)
-    assert tile_radius_for([[0.0], [1.0]], 1) == 1.0
 
 
 # Circuits

@@ -10,7 +10,7 @@ import pytest
 
 from circuits import SphereLift
 from circuits.errors import InputError, ParameterError
-from circuits.lift import FINEST_ALPHA, distinct_rows, some_of, tile_radius_for
+from circuits.lift import FINEST_ALPHA, distinct_rows
 from tests.refusing import refused
 
 
@@ -78,30 +78,7 @@ def test_alpha_by_hand_and_its_bounds():
     refused(lambda: lift.alpha(2.0**-19), "at least 2.7e-06", ParameterError)
 
 
-def test_the_tile_radius_is_a_quantile_of_distances():
-    # From each end of 0, 1, 2, 3, 4 half of all points are within 2, from the middle within 1, from
-    # the others within 1 as well: the median is 1. All of them are within 4, 3, 2, 3, 4: 3.
-    line = np.arange(5.0)[:, None]
-    assert tile_radius_for(line, 2, 1) == 1
-    assert tile_radius_for(line, 4, 2) == 1
-    assert tile_radius_for(line, 2, 2) == tile_radius_for(line, 2, 9) == 3
-    assert tile_radius_for(line, 10) == 1  # five of ten tiles
-    assert tile_radius_for(line, 2, 0.5) == 1  # a quarter: 1, 1, 1, 1, 1
-    refused(lambda: tile_radius_for([[1.0], [1.0], [1.0], [2.0]], 10, 1), "coincide", InputError)
-    # Three points apart by 3, 4 and 5: the greatest distances are 4, 5 and 5, the median 5; half of
-    # all are within 3, 4 and 3 of the three corners.
-    triangle = [[0.0, 0.0], [4.0, 0.0], [0.0, 3.0]]
-    assert [tile_radius_for(triangle, n, 1) for n in (1, 2)] == [5, 3]
-    # Squares of these distances over- or underflow; all points are within 3, 3, 2, 2 and 3.
-    line = np.array([[0.0], [1e-20], [1.0], [2.0], [3.0]])
-    for unit in (1e-300, 1e300):
-        assert tile_radius_for(unit * line, 5) / unit == pytest.approx(3, rel=1e-15)
-
-
-def test_some_points_evenly_spread_and_distinct_rows():
-    for count, step in ((1, 1), (1000, 1), (1001, 2), (2000, 2), (2001, 3)):
-        assert some_of(np.arange(count)).tolist() == list(range(0, count, step))
-    assert some_of(np.arange(10), 4).tolist() == [0, 3, 6, 9]
+def test_distinct_rows():
     rows = np.array([[2.0, 0.0], [1.0, 0.0], [2.0, 0.0], [1.0, 1.0], [0.0, 0.0]])
     assert distinct_rows(rows, 3).tolist() == [0, 1, 3]
     assert distinct_rows(rows, 9).tolist() == [0, 1, 3, 4]

@@ -8,7 +8,7 @@ import pytest
 from circuits import CircuitParameters, ReferenceCircuit, SphereLift
 from circuits.errors import InputError, ParameterError
 from circuits.parts.other_readouts import learn_gated, pooled
-from circuits.tuning import tiles_needed
+from circuits.tuning import cover
 from simulations.datasets import first_of_each_class, two_moons
 from simulations.experiments.experiment import make_circuit
 from tests.conftest import moons, small_circuit
@@ -158,7 +158,7 @@ def test_for_points_leaves_what_is_given_and_refuses_what_cannot_be(capsys):
     assert CircuitParameters.for_points(points, **given) == CircuitParameters(**given)
     assert capsys.readouterr().err == ""
     few = CircuitParameters.for_points(points, n_tiles=5)
-    assert tiles_needed(points, few.tile_radius, 0.5) <= 5
+    assert len(cover(points, few.tile_radius, 0.5)) <= 5
     refused(lambda: CircuitParameters.for_points(np.ones((20, 2))), "coincide", InputError)
     other = {"radius": 3}
     refused(lambda: CircuitParameters.for_points([[0.0], [1.0]], **other), "radius", ParameterError)

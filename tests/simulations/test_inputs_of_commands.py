@@ -300,7 +300,7 @@ def test_arrays_that_are_none(tmp_path):
         ("npy", saved(POINTS + 0j), "complex"),
         ("npy", saved(np.zeros((3, 2), dtype=[("x", float)])), "void"),
         ("npy", saved(POINTS.astype(str)), "an array of str"),
-        ("npy", saved(POINTS.astype("M8[s]")), "dates"),
+        ("npy", saved(POINTS.astype("M8[s]")), "datetime64"),
         ("npy", saved(POINTS[0]), r"got \(2,\)"),
         ("npy", saved(POINTS[:0]), "no points"),
         ("npy", saved(POINTS[:, :0]), r"got \(24, 0\)"),
