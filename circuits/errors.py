@@ -44,25 +44,16 @@ class LostLabelWarning(UserWarning):
 SHOWN = 60
 """Characters of a value that a message shows at most."""
 
-
-class _Short(reprlib.Repr):
-    """``repr`` of limited depth and length."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.maxlist = self.maxtuple = self.maxdict = 4
-        self.maxstring = self.maxother = self.maxlong = SHOWN
-        self.maxlevel = 3
-
-    def repr_ndarray(self, x: Any, level: int) -> str:
-        plain = x.size <= 8 and x.dtype.names is None
-        return str(x.tolist()) if plain else f"an array of {x.dtype.name} and shape {x.shape}"
+_SHORT = reprlib.Repr()
+_SHORT.maxlevel = 3
+_SHORT.maxlist = _SHORT.maxtuple = _SHORT.maxdict = 4
+_SHORT.maxstring = _SHORT.maxother = _SHORT.maxlong = SHOWN
 
 
 def shown(value: Any) -> str:
     """Any value as a message shows it: short, printable, on one line."""
     try:
-        text = " ".join(_Short().repr(value).split())
+        text = " ".join(_SHORT.repr(value).split())
     except Exception:  # a repr that fails must not hide the error that names the value
         text = f"a value of type {type(value).__name__}"
     return text if len(text) <= 2 * SHOWN else f"{text[:SHOWN]}...{text[-SHOWN // 2 :]}"

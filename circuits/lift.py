@@ -57,13 +57,8 @@ class SphereLift:
         reach = max(float(np.linalg.norm(offset, axis=1).max()), math.ldexp(least, -unit))
         if reach == 0:
             raise InputError("all points are equal: there is no extent to fit a lift to")
-        try:
-            return cls(center, math.ldexp(slack * reach, unit))
-        except (OverflowError, ParameterError):
-            raise InputError(
-                f"the points reach too far for a lift, from {shown(float(array.min()))} to "
-                f"{shown(float(array.max()))}: use another unit"
-            ) from None
+        with np.errstate(over="ignore"):  # an infinite radius is refused
+            return cls(center, np.ldexp(slack * reach, unit))
 
     @property
     def n_coordinates(self) -> int:
@@ -119,9 +114,7 @@ class SphereLift:
         return {"center": self.center.tolist(), "radius": self.radius}
 
     def __repr__(self) -> str:
-        center = ", ".join(f"{value:g}" for value in self.center[:8])
-        center += ", ..." if self.center.size > 8 else ""
-        return f"SphereLift(center=({center}), radius={self.radius:g})"
+        return f"SphereLift(center={shown(tuple(self.center.tolist()))}, radius={self.radius:g})"
 
 
 def in_own_units(points: FloatArray, least: float = 0.0) -> tuple[FloatArray, int]:

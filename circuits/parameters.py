@@ -77,8 +77,7 @@ def format_hertz(value: float) -> str:
 
 
 def with_unit(si: float, name: str) -> Any:
-    """A field for a positive duration or rate that users know as ``name``; ``si`` is its default in
-    SI units."""
+    """A field for a positive duration or rate: its default in SI units and the name users know."""
     return Field(default=si, alias=name, gt=0, allow_inf_nan=False, validate_default=False)
 
 
@@ -238,12 +237,9 @@ class CircuitParameters(Parameters):
                 f"tau_u and tau_V must differ, got {format_seconds(self.tau_u_)} for both: with "
                 "equal rates the circuit oscillates for ever instead of settling"
             )
-        for name, tau in (("tau_u", self.tau_u_), ("tau_V", self.tau_V_)):
-            if self.dt_ > tau:
-                raise ValueError(
-                    f"dt must not exceed {name}={format_seconds(tau)}, got "
-                    f"{format_seconds(self.dt_)}"
-                )
+        if self.dt_ > min(self.tau_u_, self.tau_V_):
+            dt, tau_u, tau_V = map(format_seconds, (self.dt_, self.tau_u_, self.tau_V_))
+            raise ValueError(f"dt must not exceed tau_u={tau_u} or tau_V={tau_V}, got {dt}")
         return self
 
     @property

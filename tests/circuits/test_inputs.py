@@ -110,14 +110,14 @@ MASKED[7, 1] = np.ma.masked
     [
         (MASKED, "masked.*got"),
         ([[0.0, np.ma.masked], [1.0, 2.0]], "masked.*0.0, masked"),
-        (POINTS + 0j, "complex"),
-        (np.array([["2020-01-01"]], dtype="M8[D]"), "date.2020"),
+        (POINTS + 0j, "[+]0.j"),
+        (np.array([["2020-01-01"]], dtype="M8[D]"), "datetime64"),
         (np.array([[3]], dtype="m8[s]"), "timedelta"),
         (np.array([[b"1"]]), "b'1'"),
         (HUGE_TEXT, "'xxx"),
         ([[1.0, 2.0], [3.0]], "real numbers"),
         ([[10**400, 1]], "real numbers"),
-        (np.zeros(3, dtype=[("x", float), ("y", float)]), "void"),
+        (np.zeros(3, dtype=[("x", float), ("y", float)]), "'x', '<f8'"),
         (pd.DataFrame({"x": pd.array([1, None], dtype="Int64")}), "real numbers|finite"),
         (None, "real numbers"),
         (pd.Series([1.0, 2.0]), r"\(T, d\), got \(2,\)"),
@@ -208,7 +208,7 @@ def test_lifts_that_make_no_sense():
     for slack in (None, 0.99, np.nan):
         refused(lambda s=slack: SphereLift.around(POINTS, s), "slack .*got", ParameterError)
     # Points that reach beyond numbers, or are of another dimension.
-    refused(lambda: SphereLift.around([[-1.7e308, 0], [1.7e308, 0]]), "-1.7e.308 to 1.7e.308")
+    refused(lambda: SphereLift.around([[-1.7e308, 0], [1.7e308, 0]]), "radius .*got")
     refused(lambda: LIFT([[1.7e308, -1.7e308]]), "radius 2")
     refused(lambda: LIFT([[0.0, 0.0, 0.0]]), r"\(T, 2\), got \(1, 3\)", InputError)
     # Tiles far smaller than the lift.
@@ -267,7 +267,7 @@ def test_circuits_refuse_and_stay_as_they_were():
                 refused(lambda c=circuit, v=value, f=call: f(c, v), words)
         for change, words in (
             ({"W": before.W * np.nan}, "W .*finite"),
-            ({"W": before.W + 0j}, "complex"),
+            ({"W": before.W + 0j}, "[+]0.j"),
             ({"h": np.ma.array(before.h, mask=True)}, "masked"),
             ({"w": [[1, 2], [3]]}, "w .*real numbers"),
             ({"V": before.V.T}, "V .*shape"),

@@ -51,7 +51,7 @@ from tests.refusing import refused, table
         ({"reset": "perhaps"}, "reset .*'perhaps'"),
         ({"tau_u": "1 ms"}, "tau_u and tau_V .*got 1 ms"),
         ({"dt": "1.01 ms"}, "dt .*tau_V=1 ms, got 1.01 ms"),
-        ({"dt": "3 ms", "tau_V": "5 ms", "tau_u": "2 ms"}, "dt .*tau_u=2 ms, got 3 ms"),
+        ({"dt": "3 ms", "tau_V": "5 ms", "tau_u": "2 ms"}, "dt .*tau_u=2 ms.*got 3 ms"),
         ({"tau_h": 8}, "tau_h .*got 8"),
         ({"tau_h": "8 mV"}, "tau_h .*got '8 mV'"),
         ({"tau_h": "8" * 5000 + " ms"}, "tau_h .*finite.*got inf"),
