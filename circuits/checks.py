@@ -21,7 +21,7 @@ def is_number(value: Any) -> bool:
     """Whether a value is one real number: no truth value, no text, no array of several."""
     if isinstance(value, np.ndarray):
         return value.ndim == 0 and value.dtype.kind in "iuf" and not np.ma.is_masked(value)
-    return isinstance(value, numbers.Real) and not isinstance(value, bool | np.bool_)
+    return isinstance(value, numbers.Real) and not isinstance(value, bool | np.timedelta64)
 
 
 def as_number(

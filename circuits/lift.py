@@ -55,10 +55,13 @@ class SphereLift:
         center = array.min(axis=0) / 2 + array.max(axis=0) / 2
         offset, unit = in_own_units(array - center, least)
         reach = max(float(np.linalg.norm(offset, axis=1).max()), math.ldexp(least, -unit))
-        if reach == 0:
-            raise InputError("all points are equal: there is no extent to fit a lift to")
-        with np.errstate(over="ignore"):  # an infinite radius is refused
-            return cls(center, np.ldexp(slack * reach, unit))
+        with np.errstate(over="ignore"):
+            radius = float(np.ldexp(slack * reach, unit))
+        if not 0 < radius < math.inf:
+            raise InputError(
+                f"points must not be all equal or too far apart: their lift has the radius {radius}"
+            )
+        return cls(center, radius)
 
     @property
     def n_coordinates(self) -> int:

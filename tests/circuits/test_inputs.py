@@ -68,7 +68,7 @@ def test_numbers_and_counts():
         assert as_number(value, "n") == 3
     assert as_number(1, "slack", least=1) == 1
     assert as_count(0, "n") == 0
-    for value in (None, "3", True, math.nan, math.inf, -1, 1j, [3]):
+    for value in (None, "3", True, np.timedelta64(3), math.nan, math.inf, -1, 1j, [3]):
         refused(lambda v=value: as_number(v, "rho", above=0), "rho .*above 0", ParameterError)
         refused(lambda v=value: as_count(v, "n"), "n .*from 0, got", ParameterError)
     for value in (0, 10**400, np.ones(2)):
@@ -208,7 +208,7 @@ def test_lifts_that_make_no_sense():
     for slack in (None, 0.99, np.nan):
         refused(lambda s=slack: SphereLift.around(POINTS, s), "slack .*got", ParameterError)
     # Points that reach beyond numbers, or are of another dimension.
-    refused(lambda: SphereLift.around([[-1.7e308, 0], [1.7e308, 0]]), "radius .*got")
+    refused(lambda: SphereLift.around([[-1.7e308, 0], [1.7e308, 0]]), "radius inf", InputError)
     refused(lambda: LIFT([[1.7e308, -1.7e308]]), "radius 2")
     refused(lambda: LIFT([[0.0, 0.0, 0.0]]), r"\(T, 2\), got \(1, 3\)", InputError)
     # Tiles far smaller than the lift.
