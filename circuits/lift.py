@@ -117,7 +117,9 @@ class SphereLift:
         return {"center": self.center.tolist(), "radius": self.radius}
 
     def __repr__(self) -> str:
-        return f"SphereLift(center={shown(tuple(self.center.tolist()))}, radius={self.radius:g})"
+        center = ", ".join(f"{value:g}" for value in self.center[:8])
+        center += ", ..." if self.center.size > 8 else ""
+        return f"SphereLift(center=({center}), radius={self.radius:g})"
 
 
 def in_own_units(points: FloatArray, least: float = 0.0) -> tuple[FloatArray, int]:

@@ -23,7 +23,7 @@ def test_points_on_the_sphere_by_hand():
     one = SphereLift(2.0, 1.0)  # a number is a point of one coordinate
     assert one.n_coordinates == 1
     assert one([[2.0]]).tolist() == [[0.0, 1.0]]
-    assert repr(SphereLift(range(9), 9)).count(",") == 5  # four coordinates, and more
+    assert repr(SphereLift(range(9), 9)).count(",") == 9  # eight coordinates, and more
     outside = [[1, 1], [4, 5], [9, 9]]
     words = r"2 of 3 .*radius 2: point 1 at \[4.0, 5.0\] is 5 from"
     refused(lambda: SphereLift((1, 1), 2)(outside), words, InputError)
