@@ -34,8 +34,7 @@ def compiler() -> Command | None:
         raise EngineError(
             f"CXX is {chosen!r}, which is no command ({str(error).lower()}): check its quotes"
         ) from None
-    # A path with a blank in it may come without quotes.
-    candidates = [[chosen], words] if words else [["g++"], ["c++"], ["clang++"]]
+    candidates = [words] if words else [["g++"], ["c++"], ["clang++"]]
     for name, *options in candidates:
         if found := shutil.which(name):
             return (str(Path(found).absolute()), *options)  # it is run from another folder
@@ -64,12 +63,11 @@ def compile_program(directory: Path) -> None:
     """Compile ``main.cc`` in ``directory`` to ``main``."""
     command = require_compiler()
     result = _said([*command, *FLAGS, "-I.", "main.cc", "-o", PROGRAM], directory)
-    if result.returncode == 0 and (directory / PROGRAM).is_file():
-        return
-    lines = result.stderr.splitlines()
-    errors = [line for line in lines if "error" in line.lower()]
-    reason = (errors or lines or ["no program, and no message"])[0]
-    raise EngineError(f"{shlex.join(command)} could not compile the circuit: {reason[:500]}")
+    if result.returncode != 0:
+        lines = result.stderr.splitlines()
+        errors = [line for line in lines if "error" in line.lower()]
+        reason = (errors or lines or ["no message"])[0]
+        raise EngineError(f"{shlex.join(command)} could not compile the circuit: {reason[:500]}")
 
 
 def compiler_works() -> bool:
@@ -84,13 +82,8 @@ def _works(command: Command) -> bool:
         source = "#include <vector>\nint main() { return std::vector<int>().size(); }\n"
         (folder / "try.cc").write_text(source)
         try:
-            subprocess.run(
-                [*command, "-std=c++11", "try.cc", "-o", "try"],
-                cwd=folder,
-                check=True,
-                capture_output=True,
-            )
-            subprocess.run([str(folder / "try")], check=True, capture_output=True)
+            for words in ([*command, "-std=c++11", "try.cc", "-o", "try"], [f"{folder}/try"]):
+                subprocess.run(words, cwd=folder, check=True, capture_output=True)
         except (OSError, subprocess.CalledProcessError):
             return False
     return True

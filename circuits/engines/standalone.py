@@ -5,7 +5,6 @@ Brian2 is needed to make a program, not to run one.
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import os
 import signal
@@ -31,10 +30,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from circuits.circuit import ManifoldCircuit
-
-
-CANNOT_START = (errno.ENOENT, errno.ENOTDIR, errno.EACCES, errno.EPERM, errno.ENOEXEC)
-"""What starting a program fails with if it is not there, or is no program."""
 
 
 class BadBuildError(EngineError):
@@ -78,7 +73,8 @@ class StandaloneEngine(Engine):
         try:
             return self._present(build, start, seed, state, task)
         except BadBuildError:
-            build, _ = self._build(task.record, task.snapshots, instead_of=build)
+            self._builds.clear()
+            build, _ = self._build(task.record, task.snapshots)
             return self._present(build, start, seed, state, task)
 
     def _present(
@@ -140,13 +136,11 @@ class StandaloneEngine(Engine):
         """The array variables of all objects of the network."""
         return self.live.variables(self.live.network.sorted_objects)
 
-    def _build(
-        self, record: tuple[str, ...], snapshots: bool, instead_of: cache.Build | None = None
-    ) -> tuple[cache.Build, bool]:
+    def _build(self, record: tuple[str, ...], snapshots: bool) -> tuple[cache.Build, bool]:
         """The program for what is recorded, and whether it had to be compiled."""
         variant = (record, snapshots)
         known = self._builds.get(variant)
-        if known is not None and known != instead_of and known.program.exists():
+        if known is not None and known.program.exists():
             return known, False
         p, circuit = self.circuit.parameters, self.circuit
         n_inputs = circuit.lift.n_inputs
@@ -171,10 +165,7 @@ class StandaloneEngine(Engine):
             compile_program(directory)
             return interface
 
-        if instead_of is None:
-            build, made = cache.get_build(facts, make, title)
-        else:
-            build, made = cache.replace_build(instead_of, facts, make, title)
+        build, made = cache.get_build(facts, make, title)
         self._builds[variant] = build
         return build, made
 
@@ -297,9 +288,10 @@ def _launch(build: cache.Build, results: Path, arguments: list[str], task: Task)
     if process.returncode == 0 and not complaint:
         return
     if process.returncode == -signal.SIGILL:
-        raise BadBuildError(
+        raise _failure(
+            build,
             f"the compiled circuit in {build.directory} came to an instruction that this processor "
-            "does not have: use engine='numpy', or a compiler for this processor (CXX)"
+            "does not have: use engine='numpy', or a compiler for this processor (CXX)",
         )
     raise _failure(
         build,
@@ -327,11 +319,11 @@ def _started(
             errors="replace",
         )
     except OSError as error:
-        kind = BadBuildError if error.errno in CANNOT_START else EngineError
-        raise kind(
+        raise _failure(
+            build,
             f"the compiled circuit in {build.directory} cannot be started "
             f"({error.strerror or error}): point {cache.DIRECTORY_VARIABLE} at another folder, or "
-            "use engine='numpy'"
+            "use engine='numpy'",
         ) from None
 
 
