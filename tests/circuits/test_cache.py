@@ -226,17 +226,28 @@ def test_only_builds_are_listed_cleared_and_evicted(own_cache, monkeypatch):
         path.write_text('{"title": "mine", "digests": {}}')
     (entry,) = cache.entries()
     assert (entry.key, entry.title) == (home.name, "a tiny program")
+
+    def make(number: int) -> Path:
+        return cache.get_build({"another": number}, make_script, "a tiny program")[0].directory
+
+    def age(*builds: Path) -> None:
+        for hours, build in enumerate(builds, 1):
+            os.utime(build / "manifest.json", (time.time() - 3600 * hours,) * 2)
+
     # Two builds have room: the third evicts the one that was used longest ago.
     monkeypatch.setenv(cache.LIMIT_VARIABLE, str(int(2.5 * entry.size)))
-    builds = [home]
-    for number in range(2):
-        for age, build in enumerate(reversed(builds), 1):
-            os.utime(build / "manifest.json", (time.time() - 3600 * age,) * 2)
-        made, _ = cache.get_build({"another": number}, make_script, "a tiny program")
-        builds.append(made.directory)
-    assert [entry.key for entry in cache.entries()] == [builds[2].name, builds[1].name]
-    (builds[1] / "manifest.json").write_text("{")
-    assert [entry.title for entry in cache.entries()] == ["damaged", "a tiny program"]
+    first = make(0)
+    age(first, home)
+    second = make(1)
+    assert [entry.key for entry in cache.entries()] == [second.name, first.name]
+    # None has room, but those of the last minute stay.
+    monkeypatch.setenv(cache.LIMIT_VARIABLE, "1")
+    age(first, second)
+    assert make(0) == first
+    third = make(2)
+    assert {entry.key for entry in cache.entries()} == {first.name, third.name}
+    (third / "manifest.json").write_text("{")
+    assert {entry.title for entry in cache.entries()} == {"damaged", "a tiny program"}
     assert [cache.clear(), cache.clear()] == [2, 0]
     assert cache.entries() == []
     assert all(path.exists() for path in users)
