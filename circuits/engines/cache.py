@@ -138,7 +138,7 @@ def entries() -> list[Entry]:
     found = []
     for path in root.glob(f"{KEY}/{MANIFEST}"):
         folder, manifest = path.parent, _manifest(path.parent)
-        with suppress(FileNotFoundError):  # another process has just removed it
+        with suppress(OSError):  # another process has just removed it
             size = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
             title = manifest.title if manifest else "damaged"
             found.append(Entry(folder.name, title, size, path.stat().st_mtime))
@@ -179,17 +179,13 @@ def _get(root: Path, key: str, make: Make, title: str) -> tuple[Build, bool]:
             if build := _load(home):
                 return build, False  # another process or thread has made it meanwhile
             print(f"manifold-circuit: compiling {title}", file=sys.stderr)
-            _make(home, make, title)
-            build = _load(home)
+            return _make(home, make, title), True
     except OSError as error:
         kind = _UnusableError if error.errno in READ_ONLY + WITHOUT_LOCKS else EngineError
         raise kind(
             f"the build cache at {root} cannot be used ({error.strerror or error}): point "
             f"{DIRECTORY_VARIABLE} at a folder with room for programs, or use engine='numpy'"
         ) from error
-    if build is None:
-        raise EngineError(f"the build in {home} was damaged while it was made: try again")
-    return build, True
 
 
 def _lock(root: Path, key: str, timeout: float = LOCK_SECONDS) -> FileLock:
@@ -211,7 +207,7 @@ def _check_trust(root: Path) -> None:
         )
 
 
-def _make(home: Path, make: Make, title: str) -> None:
+def _make(home: Path, make: Make, title: str) -> Build:
     """Make a build beside its place, and rename it; the caller holds the lock."""
     aside = f"{home.name}.new-"
     for left in home.parent.glob(f"{aside}*"):  # by a process that was killed
@@ -220,7 +216,8 @@ def _make(home: Path, make: Make, title: str) -> None:
         prefix=aside, dir=home.parent, ignore_cleanup_errors=True
     ) as name:
         folder = Path(name)
-        (folder / INTERFACE).write_text(json.dumps(make(folder)), encoding="utf-8")
+        interface = json.dumps(make(folder))
+        (folder / INTERFACE).write_text(interface, encoding="utf-8")
         files = [folder / PROGRAM, folder / INTERFACE, *(folder / "static_arrays").iterdir()]
         digests = {path.relative_to(folder).as_posix(): _digest(path) for path in files}
         manifest = _Manifest(title=title, digests=digests)
@@ -228,6 +225,7 @@ def _make(home: Path, make: Make, title: str) -> None:
         if home.exists():  # damaged
             shutil.rmtree(home)
         folder.rename(home)
+    return Build(home, json.loads(interface))
 
 
 def _load(home: Path) -> Build | None:
