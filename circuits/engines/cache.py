@@ -14,13 +14,13 @@ import os
 import re
 import shutil
 import sys
-import tempfile
 import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from filelock import FileLock
@@ -91,10 +91,9 @@ def cache_directory() -> Path:
         return Path(user_cache_dir("manifold-circuit")) / "builds"
     try:
         return Path(chosen).expanduser().absolute()
-    except (RuntimeError, OSError) as error:
+    except RuntimeError as error:
         raise EngineError(
-            f"{DIRECTORY_VARIABLE} is {chosen!r}, which leads nowhere ({error}): give it the whole "
-            "path of a folder"
+            f"{DIRECTORY_VARIABLE} is {chosen!r} ({error}): give it the whole path of a folder"
         ) from None
 
 
@@ -212,9 +211,7 @@ def _make(home: Path, make: Make, title: str) -> Build:
     aside = f"{home.name}.new-"
     for left in home.parent.glob(f"{aside}*"):  # by a process that was killed
         shutil.rmtree(left, ignore_errors=True)
-    with tempfile.TemporaryDirectory(
-        prefix=aside, dir=home.parent, ignore_cleanup_errors=True
-    ) as name:
+    with TemporaryDirectory(prefix=aside, dir=home.parent, ignore_cleanup_errors=True) as name:
         folder = Path(name)
         interface = json.dumps(make(folder))
         (folder / INTERFACE).write_text(interface, encoding="utf-8")

@@ -34,8 +34,7 @@ def compiler() -> Command | None:
         raise EngineError(
             f"CXX is {chosen!r}, which is no command ({str(error).lower()}): check its quotes"
         ) from None
-    candidates = [words] if words else [["g++"], ["c++"], ["clang++"]]
-    for name, *options in candidates:
+    for name, *options in [words] if words else [["g++"], ["c++"], ["clang++"]]:
         if found := shutil.which(name):
             return (str(Path(found).absolute()), *options)  # it is run from another folder
     return None

