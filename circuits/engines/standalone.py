@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 class BadBuildError(EngineError):
-    """A build that does not run, or is gone: made anew it may."""
+    """A build that was damaged or removed after it was loaded; it can be made again."""
 
 
 class StandaloneEngine(Engine):

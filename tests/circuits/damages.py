@@ -66,4 +66,4 @@ DAMAGES: dict[str, Damage] = {
 """Each takes the folder of a build in a cache, and leaves it damaged."""
 
 HARMLESS = {"one array more"}
-"""After these the build is used as it is; after all others it is made again, once."""
+"""After this the build is used as it is; after all others it is made again, once."""
