@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import h5py
 import numpy as np
@@ -19,6 +18,7 @@ from circuits.storage import foreign_files as foreign
 from circuits.storage import results
 from circuits.storage.files import FileError
 from tests.refusing import refused
+from tests.soak import processes
 
 
 @pytest.fixture
@@ -115,47 +115,29 @@ def test_a_file_that_never_ends_is_given_up(tmp_path, monkeypatch):
     refused(lambda: results.load(tmp_path / "a.nc"), "HDF5", FileError)
 
 
-def readers(process: subprocess.Popen[str]) -> list[int]:
-    """The processes in which another one reads files, once they are at work."""
-    children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
-    at_work: list[bool] = []
-    while not (at_work and all(at_work)):
-        assert process.poll() is None
-        time.sleep(0.05)
-        found = [int(word) for word in children.read_text(encoding="ascii").split()]
-        at_work = [
-            b"circuits.storage.foreign_files" in Path(f"/proc/{one}/cmdline").read_bytes()
-            for one in found
-        ]
-    time.sleep(0.5)  # until the other process, which has started them, knows that it has
-    return found
-
-
-LIMITED = """
-import resource, sys
+INTERRUPTED = """
+import sys
 from pathlib import Path
-for limit, most in ((resource.RLIMIT_CPU, 50), (resource.RLIMIT_AS, 4 * 10**9)):
-    resource.setrlimit(limit, (most, most))
 from circuits.storage import results
-print(results.load(Path(sys.argv[1]))["v"].values.tolist(), flush=True)
 try:
-    results.load(Path(sys.argv[2]))
+    results.load(Path(sys.argv[1]))
 except KeyboardInterrupt:
     print("interrupted")
 """
 
 
-def test_reading_keeps_the_limits_of_the_user_and_ends_with_an_interrupt(tmp_path):
-    """Narrower limits than ours are no fault of the file; one that never ends can be left."""
-    xr.Dataset({"v": ("x", np.arange(4.0))}).to_netcdf(tmp_path / "v.nc", engine="h5netcdf")
+def test_an_interrupt_ends_reading(tmp_path):
     endless(tmp_path / "a.nc")
-    command = [sys.executable, "-c", LIMITED, str(tmp_path / "v.nc"), str(tmp_path / "a.nc")]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout.readline() == "[0.0, 1.0, 2.0, 3.0]\n"
-        found = readers(process)
+    command, mark = [sys.executable, "-c", INTERRUPTED, str(tmp_path / "a.nc")], str(tmp_path)
+    marked = processes.environment(**{processes.MARK: mark})
+    with subprocess.Popen(command, env=marked, stdout=subprocess.PIPE, text=True) as process:
+        while len(processes.running(mark)) < 2:  # until the second one reads
+            assert process.poll() is None
+            time.sleep(0.05)
+        time.sleep(0.5)  # until the first one knows that it has started it
         process.send_signal(signal.SIGINT)
         assert process.communicate(timeout=60)[0] == "interrupted\n"
-    assert not any(Path(f"/proc/{reader}").exists() for reader in found)
+    assert not processes.left_after(mark, 10)
 
 
 def test_places_are_given_to_results_of_one_kind_only(tmp_path, dataset, capsys):
