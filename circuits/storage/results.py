@@ -1,7 +1,7 @@
 """Results on disk: NetCDF files that are either whole or not there.
 
-A result ends in a line with the digest of all that comes before it. One that matches its digest is
-what was written; whatever else is found goes through `circuits.storage.foreign_files`.
+A result ends in a line with the digest of all that comes before it. A file without such a line is
+read by `circuits.storage.foreign_files`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import lru_cache
 from pathlib import Path
 
@@ -34,45 +34,35 @@ def save(dataset: xr.Dataset, path: Path) -> Path:
         for key in dataset.data_vars
         if dataset[key].size > 64 and dataset[key].dtype.kind in "fiub"
     }
+    # Where a Dask client is active, xarray would ask the cluster for a lock on the memory.
+    dask = sys.modules.get("dask")
     # In memory: HDF5 that meets a full disk ends in a segmentation fault.
-    with _without_cluster():
+    with dask.config.set(scheduler="threads") if dask else nullcontext():
         content = dataset.to_netcdf(engine="h5netcdf", encoding=encoding)
     digest = hashlib.sha256(content).hexdigest()
     return files.write(path, content, f"\nmanifold-circuit sha256 {digest}\n")
 
 
-@contextmanager
-def _without_cluster() -> Iterator[None]:
-    """Where a Dask client is active, xarray would ask the cluster for a lock on the memory."""
-    if "dask" not in sys.modules:
-        yield
-        return
-    import dask
-
-    with dask.config.set(scheduler="threads"):
-        yield
-
-
 def is_whole(path: Path) -> bool:
     """Whether a file is a result exactly as it was written."""
     try:
-        return _seal_holds(path) is True
+        return _matches_digest(path) is True
     except OSError:
         return False
 
 
-def _seal_holds(path: Path) -> bool | None:
-    """Whether a file matches its digest; None if it has none."""
+def _matches_digest(path: Path) -> bool | None:
+    """Whether a file matches its digest; None if it has no digest."""
     size = path.stat().st_size - SEAL_BYTES
     if size < 0 or not path.is_file():
         return None
-    digest = hashlib.sha256()
     with path.open("rb") as file:
         file.seek(size)
         seal = SEAL.fullmatch(file.read())
         if seal is None:
             return None
         file.seek(0)
+        digest = hashlib.sha256()
         while part := file.read(min(size - file.tell(), 2**20)):
             digest.update(part)
     return digest.hexdigest().encode() == seal[1]
@@ -85,14 +75,17 @@ def opened(path: Path) -> Iterator[xr.Dataset]:
         # What is not a file, such as a pipe, could keep its reader waiting for ever.
         if path.exists() and not path.is_file():
             raise FileError("it is not a file")
-        whole = _seal_holds(path)
+        whole = _matches_digest(path)
         if whole is False:
             raise FileError("it was damaged or changed after it was written")
         dataset = xr.open_dataset(path, engine="h5netcdf") if whole else foreign.read(path)
     except FileNotFoundError:
         raise FileError(f"there is no result file {shown_path(path)}") from None
     except Exception as error:  # whatever a file of any content makes a reader raise
-        raise _not_a_result(path, error) from None
+        reason = getattr(error, "strerror", None) or str(error).partition("\n")[0][:300]
+        raise FileError(
+            f"{shown_path(path)} is not a result of manifold-circuit ({reason})"
+        ) from None
     with dataset:
         yield dataset
 
@@ -100,15 +93,7 @@ def opened(path: Path) -> Iterator[xr.Dataset]:
 def load(path: Path) -> xr.Dataset:
     """Read a data set into memory."""
     with opened(path) as dataset:
-        try:
-            return dataset.load()
-        except (OSError, ValueError, KeyError) as error:
-            raise _not_a_result(path, error) from None
-
-
-def _not_a_result(path: Path, error: Exception) -> FileError:
-    reason = getattr(error, "strerror", None) or str(error).partition("\n")[0][:300]
-    return FileError(f"{shown_path(path)} is not a result of manifold-circuit ({reason})")
+        return dataset.load()
 
 
 def is_free(path: Path, kind: str, source: Path | None = None) -> bool:
@@ -118,18 +103,15 @@ def is_free(path: Path, kind: str, source: Path | None = None) -> bool:
     """
     if not os.path.lexists(path):
         return True
-    return kind_of(path) == kind and not (source is not None and _same(path, source))
+    return kind_of(path) == kind and not _same(path, source)
 
 
 def kind_of(path: Path) -> str | None:
-    """What kind of result a file holds: its attribute ``kind``; None if it is not a whole one."""
+    """The attribute ``kind`` of a result; None if the file is not a whole result."""
     if not is_whole(path):
         return None
-    try:
-        with opened(path) as dataset:
-            return str(dataset.attrs.get("kind", "of no kind"))
-    except FileError:
-        return None
+    with opened(path) as dataset:
+        return str(dataset.attrs.get("kind", "of no kind"))
 
 
 def make_way(path: Path, kind: str, source: Path | None = None) -> None:
@@ -140,7 +122,7 @@ def make_way(path: Path, kind: str, source: Path | None = None) -> None:
     """
     if is_free(path, kind, source):
         return
-    if source is not None and _same(path, source):
+    if _same(path, source):
         raise FileError(
             f"{shown_path(path)} would be written over by what is made from it: give another --out"
         )
@@ -153,7 +135,7 @@ def make_way(path: Path, kind: str, source: Path | None = None) -> None:
     set_aside(path)
 
 
-def set_aside(path: Path) -> Path:
+def set_aside(path: Path) -> None:
     """Rename a file that is not a whole result, so that it can be made again; says so."""
     number, kept = 1, path.with_name(f"{path.name}.set-aside")
     while os.path.lexists(kept):
@@ -162,24 +144,20 @@ def set_aside(path: Path) -> Path:
     try:
         path.rename(kept)
     except FileNotFoundError:
-        return kept  # another command was quicker
+        return  # another command was quicker
     except OSError as error:
         raise FileError(
             f"{shown_path(path)} is damaged and cannot be renamed: {error.strerror or error}"
         ) from None
-    now = shown_path(kept.name)
     print(
-        f"manifold-circuit: {shown_path(path)} is damaged or of another version: kept as {now}",
+        f"manifold-circuit: {shown_path(path)} is damaged or of another version: kept as "
+        f"{shown_path(kept.name)}",
         file=sys.stderr,
     )
-    return kept
 
 
-def _same(path: Path, source: Path) -> bool:
-    try:
-        return path.samefile(source)
-    except OSError:
-        return False
+def _same(path: Path, source: Path | None) -> bool:
+    return source is not None and path.exists() and source.exists() and path.samefile(source)
 
 
 PACKAGES = ("circuits", "simulations", "analysis")
@@ -187,26 +165,24 @@ PACKAGES = ("circuits", "simulations", "analysis")
 
 @lru_cache
 def code_revision() -> str:
-    """The commit this code is at; where it was changed since, or is no checkout, also a digest of
-    the code itself."""
-    here = Path(__file__).parent
+    """The commit of this code, with a digest of the code where it was changed or has no commit."""
+    root = Path(__file__).parents[2]
 
     def git(*arguments: str) -> str:
-        command = ["git", "-C", str(here), *arguments]
+        command = ["git", "-C", str(root), *arguments]
         return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
 
     try:
-        paths = [f":/{name}" for name in PACKAGES]
-        changed = git("status", "--porcelain", "--", *paths)
+        changed = git("status", "--porcelain", "--", *PACKAGES)
         revision = git("rev-parse", "--short=12", "HEAD")
     except (OSError, subprocess.CalledProcessError):
-        return f"unversioned {_code_digest()}"
-    return f"{revision}+{_code_digest()}" if changed else revision
+        return f"unversioned {_code_digest(root)}"
+    return f"{revision}+{_code_digest(root)}" if changed else revision
 
 
-def _code_digest() -> str:
+def _code_digest(root: Path) -> str:
     """A digest of the modules and templates of the packages."""
-    root, digest = Path(__file__).parents[2], hashlib.sha256()
+    digest = hashlib.sha256()
     for package in PACKAGES:
         for path in sorted((root / package).rglob("*")):
             if path.is_file() and "__pycache__" not in path.parts:
