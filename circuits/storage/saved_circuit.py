@@ -19,14 +19,7 @@ import numpy as np
 from circuits.assembly.collection import checked_parts, part_from
 from circuits.assembly.part import Part
 from circuits.dataset import NAMES, SHAPES, versions
-from circuits.errors import (
-    CircuitError,
-    EngineError,
-    InputError,
-    ParameterError,
-    shown,
-    shown_path,
-)
+from circuits.errors import CircuitError, EngineError, InputError, ParameterError, shown, shown_path
 from circuits.lift import SphereLift
 from circuits.model import RULES, CircuitModel, Rule
 from circuits.parameters import CircuitParameters
@@ -46,12 +39,7 @@ KIND, ANSWERS = "circuit", "answers"
 """Kinds of files: a circuit, and what one has answered."""
 
 FORMAT_VERSION = 3
-"""Of circuits with parts; those that are only perturbed are of version 2, and all others of version
-1, as they always were."""
-
-LATER: tuple[str, ...] = ()
-"""Fields of `CircuitState` that came after version 1: files may lack them, and their defaults mean
-what circuits did before."""
+"""Version of circuits with parts; circuits that are only perturbed have 2, all others 1."""
 
 EXTRA, SET = "extra.", "set."
 """Prefixes of variables that a model adds, and of values that a user has set on the network."""
@@ -65,18 +53,18 @@ def save(circuit: Circuit, path: Any, attributes: Mapping[str, str]) -> Path:
     require_free(target)
     with circuit._turn:
         state, values_set = circuit.state, dict(getattr(circuit, "values_set", {}))
-    fields = {field.name: getattr(state, field.name) for field in dataclasses.fields(state)}
-    extra = fields.pop("extra")
+    fields = dict(vars(state))
+    extra = {EXTRA + name: np.asarray(value) for name, value in fields.pop("extra").items()}
+    extra |= {SET + name: np.asarray(value) for name, value in values_set.items()}
     arrays = {name: value for name, value in fields.items() if isinstance(value, np.ndarray)}
-    counters = {name: value for name, value in fields.items() if name not in arrays}
     data: dict[str, Any] = {
-        name: (_dimensions(name, value), value, {"long_name": NAMES.get(name, name), "units": "1"})
+        name: (SHAPES[name], value, {"long_name": NAMES[name], "units": "1"})
         for name, value in arrays.items()
     }
-    for prefix, values in ((EXTRA, extra), (SET, values_set)):
-        for name, value in values.items():
-            array = np.asarray(value)
-            data[prefix + name] = (_dimensions(prefix + name, array), array)
+    data |= {
+        name: (tuple(f"{name}.{axis}" for axis in range(value.ndim)), value)
+        for name, value in extra.items()
+    }
     needed = {
         "kind": KIND,
         "format_version": 3 if circuit.parts.users else 2 if circuit.perturbations else 1,
@@ -92,7 +80,7 @@ def save(circuit: Circuit, path: Any, attributes: Mapping[str, str]) -> Path:
     if circuit.parts.users:
         needed["parts"] = json.dumps(circuit.parts.described())
     needed |= circuit.attributes()
-    needed |= {name: value for name, value in counters.items() if value is not None}
+    needed |= {name: value for name, value in fields.items() if name not in arrays}
     for name, text in attributes.items():
         if name in needed or not isinstance(text, str):
             raise InputError(
@@ -147,23 +135,21 @@ class Kept:
             self.seed = int(found.attrs.get("spiking_seed", 0))
 
     def _require_circuit(self, found: xr.Dataset) -> None:
-        where, kind = shown_path(self.path), found.attrs.get("kind")
-        if kind != KIND and "W" in found and "parameters" in found.attrs:
+        where = shown_path(self.path)
+        if found.attrs.get("kind") != KIND:
+            is_run = "W" in found and "parameters" in found.attrs
+            what = "the result of a run, not a circuit" if is_run else "no circuit"
             raise FileError(
-                f"{where} holds the result of a run, without the circuit's clock and what a model "
-                "adds to its state: 'circuit.save' writes a circuit, and 'run --data' and 'demo' "
-                "write theirs beside their result, as NAME-circuit.nc"
+                f"{where} holds {what}: 'circuit.save' writes a circuit, and 'run --data' and "
+                "'demo' write theirs beside their result, as NAME-circuit.nc"
             )
-        if kind != KIND:
-            raise FileError(f"{where} does not hold a circuit: 'circuit.save' writes such a file")
         version = found.attrs.get("format_version")
         if not isinstance(version, int | np.integer) or version < 1:
             raise FileError(f"{where} does not hold a whole circuit: its format is {version!r}")
         if version > FORMAT_VERSION:
             raise FileError(
-                f"{where} is of format {version}, and manifold-circuit "
-                f"{versions()['manifold-circuit']} reads formats up to {FORMAT_VERSION}: use a "
-                "later one"
+                f"{where} is of format {version}, and this manifold-circuit "
+                f"({versions()['manifold-circuit']}) reads up to {FORMAT_VERSION}: use a later one"
             )
 
     def parts_or(self, given: Iterable[Part] | None) -> tuple[Part, ...]:
@@ -187,10 +173,10 @@ class Kept:
 
     @contextmanager
     def _whole(self) -> Iterator[None]:
-        """Around reading: whatever a file of any content leads to is one sentence that names it."""
+        """Around reading: any error becomes one sentence that names the file."""
         try:
             yield
-        except Exception as error:
+        except Exception as error:  # whatever a file of any content leads to
             reason = str(error).partition("\n")[0][:300]
             if isinstance(error, KeyError):
                 reason = f"there is no {reason}"
@@ -208,10 +194,6 @@ def _as_path(path: Any) -> Path:
         raise InputError(f"{shown(path)} is not the name of a file") from None
 
 
-def _dimensions(name: str, value: Any) -> tuple[str, ...]:
-    return SHAPES.get(name, tuple(f"{name}.{axis}" for axis in range(value.ndim)))
-
-
 def _state_from(found: xr.Dataset) -> CircuitState:
     values: dict[str, Any] = {"extra": _with_prefix(found, EXTRA)}
     for field in dataclasses.fields(CircuitState):
@@ -219,7 +201,7 @@ def _state_from(found: xr.Dataset) -> CircuitState:
             values[field.name] = found[field.name].to_numpy()
         elif field.name in found.attrs:
             values[field.name] = np.asarray(found.attrs[field.name]).item()
-        elif field.name not in (*LATER, *values) and field.default is not None:
+        elif field.name not in values:
             raise InputError(f"there is no {field.name}")
     return CircuitState(**values)
 
@@ -233,10 +215,10 @@ def _with_prefix(found: xr.Dataset, prefix: str) -> dict[str, Any]:
 
 
 def _model_as_dict(model: CircuitModel) -> dict[str, Any]:
-    """The model as JSON from which it can be made again; its NumPy functions are not in it.
+    """The model without its NumPy functions, for JSON.
 
-    ``changed`` names what is not the paper's, which alone is read: the other rules may be written
-    otherwise one day, and have NumPy functions.
+    ``changed`` names what is not the paper's. Only that is read: the text of the other rules may
+    change one day.
     """
     described, default, changes = model.as_dict(), CircuitModel(), model.changes()
     described["namespace"] = {
@@ -265,10 +247,10 @@ def _plain(name: str, value: Any) -> Any:
 
 def _model_from(described: dict[str, Any]) -> CircuitModel:
     """A model from its description."""
-    values = {name: described[name] for name in described["changed"]}
-    for name in values:
-        if name in RULES:
-            values[name] = Rule(values[name])
+    values: dict[str, Any] = {
+        name: Rule(described[name]) if name in RULES else described[name]
+        for name in described["changed"]
+    }
     if "connections" in values:
         values["connections"] = {
             name: np.array([[mark == "1" for mark in row] for row in rows])

@@ -98,7 +98,7 @@ def test_another_solver_takes_over(tmp_path):
             assert np.abs(found[name].values - expected[name].values).max() <= 1e-10, name
 
 
-def test_every_field_of_the_state_is_in_the_file(tmp_path, monkeypatch):
+def test_every_field_of_the_state_is_in_the_file(tmp_path):
     circuit = ReferenceCircuit(small_circuit(tile_radius=1.0), LIFT, tile_centers=POINTS[:6])
     path = circuit.save(tmp_path / "circuit.nc")  # before it was shown anything
     whole = results.load(path)
@@ -112,10 +112,6 @@ def test_every_field_of_the_state_is_in_the_file(tmp_path, monkeypatch):
             del less.attrs[field.name]
             results.save(less, path)
         refused(lambda: ReferenceCircuit.load(path), f"no {field.name}", FileError)
-    less = whole.copy()
-    del less.attrs["shown"]
-    monkeypatch.setattr(keeping, "LATER", ("shown",))
-    assert ReferenceCircuit.load(results.save(less, path)).state.shown == 0
 
 
 def test_a_model_of_ones_own_and_values_set_on_the_network(tmp_path):
