@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from circuits.state import CircuitState
 
 SETTLED_CHANGE = 1e-6
-"""A presentation has settled when its last step moved it by less (see `state.relative_change`)."""
+"""A presentation has settled if its `state.relative_change` in the last step is smaller."""
 
 UNSETTLED_SHARE = 0.2
-"""A run in which more than this share of presentations did not settle says so with a warning."""
+"""Warn if more than this share of presentations did not settle."""
 
 DIMENSIONS = {
     "presentation": "presentation, counted from the circuit's first",
@@ -86,6 +86,12 @@ SPIKE_COLUMNS = {
 }
 """What is stored of each spike."""
 
+WHEN = {"trace": ", after every step", "snapshots": ", along the way"}
+"""Ends of the long names of traces and snapshots."""
+
+UNITS = {"points": "units of the data", "hz": "Hz", "time": "s"}
+"""Units of variables by the last word of their names. Rates and weights are pure numbers."""
+
 
 @dataclass(frozen=True)
 class Stream:
@@ -100,30 +106,27 @@ class Stream:
 def make_dataset(
     circuit: Circuit, stream: Stream, arrays: dict[str, FloatArray], state: CircuitState
 ) -> xr.Dataset:
-    """What happened in a run that ended in ``state``."""
+    """The result of a run that ended in ``state``."""
     import xarray as xr
 
     count = len(stream.points)
     first = state.learned - count
     data: dict[str, Any] = {name: (("presentation", *SHAPES[name]), arrays[name]) for name in "huy"}
-    data |= {
-        name: (SHAPES[name], getattr(state, name).copy())
-        for name in ("W", "b", "w", "V", "recruited")
-    }
+    for name in ("W", "b", "w", "V", "recruited"):
+        data[name] = (SHAPES[name], getattr(state, name).copy())
     data["points"] = (("presentation", "coordinate"), stream.points.copy())
     data["labels"] = (("presentation", "readout"), stream.labels.astype(np.int8))
     data["change"] = (("presentation",), arrays["change"])
     data["covered"] = (("presentation",), arrays["h"].any(axis=1))
-    for name in (name for name in stream.record if name != "spikes"):
-        data[f"{name}_trace"] = (
-            ("presentation", "step", *SHAPES[name]),
-            arrays[f"{name}_trace"],
-        )
+    for name in stream.record:
+        if name != "spikes":
+            trace = f"{name}_trace"
+            data[trace] = (("presentation", "step", *SHAPES[name]), arrays[trace])
     if stream.snapshot_every is not None:
         for name in ("W", "b", "w"):
             data[f"{name}_snapshots"] = (("snapshot", *SHAPES[name]), arrays[f"{name}_snapshots"])
-        shown = np.arange(count)
-        kept = shown[(first + shown + 1) % stream.snapshot_every == 0]
+        learned = 1 + np.arange(first, first + count)
+        kept = np.flatnonzero(learned % stream.snapshot_every == 0)
         data["snapshot_presentation"] = (("snapshot",), kept)
     data |= _spiking(arrays)
     attributes = circuit.attributes() | {
@@ -141,57 +144,43 @@ def make_dataset(
         "lost_labels": _lost(stream.labels, arrays["h"]),
         "versions": json.dumps(versions()),
     }
-    described = {
-        name: (dims, values, _about(name, circuit)) for name, (dims, values) in data.items()
-    }
+    described = {name: (dims, values, _about(name)) for name, (dims, values) in data.items()}
     return xr.Dataset(described, _coordinates(data, first, circuit.dt_), attributes)
 
 
 def _spiking(arrays: dict[str, FloatArray]) -> dict[str, Any]:
     """What a spiking circuit has besides, with its dimensions."""
-    found: dict[str, Any] = {}
-    if "gain" in arrays:
-        found["gain"] = (("presentation",), arrays["gain"])
+    dimensions: dict[str, tuple[str, ...]] = {"gain": ("presentation",)}
     for group in ("excitatory", "inhibitory", "readout"):
-        if f"{group}_hz" in arrays:
-            found[f"{group}_hz"] = (("presentation", f"{group}_cell"), arrays[f"{group}_hz"])
-        for name in SPIKE_COLUMNS:
-            column = f"{group}_spike_{name}"
-            if column in arrays:
-                found[column] = ((f"{group}_spike",), arrays[column])
-    return found
+        dimensions[f"{group}_hz"] = ("presentation", f"{group}_cell")
+        dimensions |= {f"{group}_spike_{column}": (f"{group}_spike",) for column in SPIKE_COLUMNS}
+    return {name: (dims, arrays[name]) for name, dims in dimensions.items() if name in arrays}
 
 
-def _about(name: str, circuit: Circuit) -> dict[str, str]:
-    """Long name and unit of a variable. Rates and weights are pure numbers."""
+def _about(name: str) -> dict[str, str]:
+    """Long name and unit of a variable."""
     group, _, column = name.partition("_spike_")
+    stem, _, last = name.rpartition("_")
     if column:
-        return {"long_name": f"{group} spikes: {SPIKE_COLUMNS[column]}", "units": _unit(name)}
-    stem, _, kind = name.partition("_") if name not in NAMES else (name, "", "")
-    suffix = {"trace": ", after every step", "snapshots": ", along the way"}.get(kind, "")
-    return {"long_name": NAMES[stem] + suffix, "units": _unit(name)}
-
-
-def _unit(name: str) -> str:
-    if name == "points":
-        return "units of the data"
-    return {"hz": "Hz", "time": "s"}.get(name.rpartition("_")[2], "1")
+        long_name = f"{group} spikes: {SPIKE_COLUMNS[column]}"
+    else:
+        long_name = NAMES[name] if name in NAMES else NAMES[stem] + WHEN[last]
+    return {"long_name": long_name, "units": UNITS.get(last, "1")}
 
 
 def _coordinates(data: dict[str, Any], first: int, dt: float) -> dict[str, Any]:
     """A coordinate for every dimension of a result, and the time of every step."""
-    sizes = {
-        dim: size
+    found = {
+        dim: np.arange(size)
         for dims, values in data.values()
         for dim, size in zip(dims, values.shape, strict=True)
     }
-    found: dict[str, Any] = {dim: np.arange(size) for dim, size in sizes.items()}
-    found["presentation"] = first + found["presentation"]
+    found["presentation"] += first
     if "snapshot" in found:
         found["snapshot"] = first + 1 + data["snapshot_presentation"][1]
     times = {}
     if "step" in found:
-        found["step"] = 1 + found["step"]
+        found["step"] += 1
         about = {"units": "s", "long_name": "time since the presentation began"}
         times["time"] = ("step", dt * found["step"], about)
     return times | {
@@ -201,11 +190,8 @@ def _coordinates(data: dict[str, Any], first: int, dt: float) -> dict[str, Any]:
 
 
 def warn_if_unsettled(change: FloatArray, circuit: Circuit) -> None:
-    """Warn, where a caller's caller was called, if much of what was presented had not settled.
-
-    Rates that noise moves do not: that they don't is no surprise.
-    """
-    if perturbing.moves_rates(circuit):
+    """Warn, where a caller's caller was called, if many presentations had not settled."""
+    if perturbing.moves_rates(circuit):  # rates do not settle under noise
         return
     unsettled = int((change > SETTLED_CHANGE).sum())
     if unsettled > UNSETTLED_SHARE * len(change):
@@ -225,7 +211,7 @@ def _lost(labels: FloatArray, h: FloatArray) -> int:
 
 
 def warn_of_run(labels: FloatArray, arrays: dict[str, FloatArray], circuit: Circuit) -> None:
-    """Warn, where a run was called, if much of it had not settled, or labels were lost."""
+    """Warn, where a run was called, if it had not settled or labels were lost."""
     warn_if_unsettled(arrays["change"], circuit)
     p, lost = circuit.parameters, _lost(labels, arrays["h"])
     if lost:
@@ -234,7 +220,7 @@ def warn_of_run(labels: FloatArray, arrays: dict[str, FloatArray], circuit: Circ
             f"responded to, and taught nothing: raise tile_radius (now {p.tile_radius:g}) or "
             f"n_tiles (now {p.n_tiles}), or give labels later",
             LostLabelWarning,
-            stacklevel=4,
+            stacklevel=3,
         )
 
 
