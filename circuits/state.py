@@ -32,11 +32,11 @@ class CircuitState:
     u: FloatArray
     V: FloatArray
     recruited: NDArray[np.int64]
-    """The presentation that started each tile, counted from the circuit's first; -1 while idle, -2
-    for one that a lesion has removed."""
+    """The presentation that started each tile, counted from the circuit's first; -1 while it is
+    idle, -2 once a lesion has removed it."""
     last_size: float = 1.0
-    """The drive |[a]_+| of the last point that a tile answered: under gain control u and V that
-    carry over are scaled from it to the next. A circuit at rest has |u| = 1."""
+    """The drive |[a]_+| of the last point that a tile answered. Under gain control, u and V that
+    carry over are scaled from it to the next drive. A circuit at rest has |u| = 1."""
     learned: int = 0
     """Presentations learned from: the t of Eq. (wstep)."""
     shown: int = 0
@@ -46,7 +46,7 @@ class CircuitState:
 
     @property
     def in_use(self) -> NDArray[np.bool_]:
-        """Which tiles are in use: the others are idle or gone, and look nowhere."""
+        """Which tiles are in use, neither idle nor removed."""
         return np.asarray(self.recruited) >= 0
 
     def copy(self) -> CircuitState:
@@ -58,7 +58,7 @@ class CircuitState:
 
 
 def empty_state(circuit: Circuit) -> CircuitState:
-    """A state of zeros: that of a circuit which has none yet."""
+    """A state of zeros, in which all tiles are idle."""
     p, n = circuit.parameters, circuit.lift.n_inputs
     m, k, r = p.n_tiles, p.n_interneurons, p.n_readouts
     shapes = {"W": (m, n), "b": (m,), "w": (r, m), "h": (m,), "u": (k,), "V": (k, m)}
@@ -73,23 +73,25 @@ def checked_state(circuit: Circuit, state: Any) -> CircuitState:
     if not isinstance(state, CircuitState):
         raise InputError(f"state must be a CircuitState, got {shown(state)}")
     arrays: dict[str, Any] = {}
-    empty = empty_state(circuit)
-    for name in ("W", "b", "w", "h", "u", "V"):
-        shape = getattr(empty, name).shape
+    for name, value in vars(empty_state(circuit)).items():
+        if not isinstance(value, np.ndarray):
+            continue
         found = as_floats(getattr(state, name), f"the state's {name}")
-        if found.shape != shape:
-            raise InputError(f"the state's {name} must have the shape {shape}, got {found.shape}")
+        if found.shape != value.shape:
+            raise InputError(
+                f"the state's {name} must have the shape {value.shape}, got {found.shape}"
+            )
         if not np.isfinite(found).all():
             raise InputError(f"the state's {name} must be finite")
         arrays[name] = found
     for name in ("learned", "shown"):
         arrays[name] = as_count(getattr(state, name), f"the state's {name}")
-    arrays["recruited"] = _checked_recruited(state.recruited, circuit.parameters.n_tiles)
     arrays["last_size"] = as_number(state.last_size, "the state's last_size", above=0)
-    if (arrays["recruited"] == GONE).any() and not takes_tiles(circuit):
+    arrays["recruited"] = recruited = _checked_recruited(arrays["recruited"])
+    if (recruited == GONE).any() and not takes_tiles(circuit):
         raise InputError(
-            f"the state has {(arrays['recruited'] == GONE).sum()} tiles that a lesion has removed, "
-            "and this circuit has no such lesion: give it the same perturbations"
+            f"the state has {(recruited == GONE).sum()} tiles that a lesion has removed, and this "
+            "circuit has no such lesion: give it the same perturbations"
         )
     if not isinstance(state.extra, dict):
         raise InputError(f"the state's extra must be a dictionary, got {shown(state.extra)}")
@@ -102,15 +104,12 @@ def checked_state(circuit: Circuit, state: Any) -> CircuitState:
     return dataclasses.replace(state, **arrays).copy()
 
 
-def _checked_recruited(values: Any, n_tiles: int) -> NDArray[np.int64]:
-    """When tiles were recruited. They are in the order of their numbers, idle ones last; gone ones
-    are anywhere."""
-    found = as_floats(values, "the state's recruited")
-    whole = np.isfinite(found) & (found == np.floor(found)) & (found >= GONE)
-    if found.shape != (n_tiles,) or not whole.all():
+def _checked_recruited(found: FloatArray) -> NDArray[np.int64]:
+    """When tiles were recruited, as whole numbers; idle tiles must come last."""
+    if not ((found == np.floor(found)) & (found >= GONE)).all():
         raise InputError(
-            f"the state's recruited must hold n_tiles={n_tiles} presentations, -1 for an idle "
-            f"tile, or {GONE} for one that is gone, got {shown(values)}"
+            f"the state's recruited must hold the tiles' presentations, -1 for an idle tile, or "
+            f"{GONE} for one that is gone, got {shown(found)}"
         )
     if (np.diff((found[found > GONE] >= 0).astype(int)) > 0).any():
         raise InputError("the state's recruited must have its idle tiles (-1) last")
@@ -144,7 +143,7 @@ def relative_change(
 ) -> FloatArray:
     """By how much a step moved the rates: the larger of |dh|/|h| and |du|/|u| (last axis).
 
-    Where no tile responds h = 0 is where it will stay, and the slow fading of u does not count.
+    Where no tile responds h stays 0, and the slow decay of u does not count.
     """
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         norms = [np.linalg.norm(value, axis=-1) for value in (h - h_before, h, u - u_before, u)]
