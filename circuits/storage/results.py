@@ -26,6 +26,8 @@ from circuits.storage.files import FileError
 SEAL = re.compile(rb"\nmanifold-circuit sha256 ([0-9a-f]{64})\n")
 SEAL_BYTES = 90
 
+PACKAGES = ("circuits", "simulations", "analysis")
+
 
 def save(dataset: xr.Dataset, path: Path) -> Path:
     """Write a data set; until it is complete the old file, or none, stays in place."""
@@ -54,7 +56,9 @@ def is_whole(path: Path) -> bool:
 def _matches_digest(path: Path) -> bool | None:
     """Whether a file matches its digest; None if it has no digest."""
     size = path.stat().st_size - SEAL_BYTES
-    if size < 0 or not path.is_file():
+    if not path.is_file():  # a pipe, for example, could keep its reader waiting for ever
+        raise FileError("it is not a file")
+    if size < 0:
         return None
     with path.open("rb") as file:
         file.seek(size)
@@ -72,9 +76,6 @@ def _matches_digest(path: Path) -> bool | None:
 def opened(path: Path) -> Iterator[xr.Dataset]:
     """A data set that is read from disk as far as it is used, until the block ends."""
     try:
-        # What is not a file, such as a pipe, could keep its reader waiting for ever.
-        if path.exists() and not path.is_file():
-            raise FileError("it is not a file")
         whole = _matches_digest(path)
         if whole is False:
             raise FileError("it was damaged or changed after it was written")
@@ -160,9 +161,6 @@ def _same(path: Path, source: Path | None) -> bool:
     return source is not None and path.exists() and source.exists() and path.samefile(source)
 
 
-PACKAGES = ("circuits", "simulations", "analysis")
-
-
 @lru_cache
 def code_revision() -> str:
     """The commit of this code, with a digest of the code where it was changed or has no commit."""
@@ -173,18 +171,15 @@ def code_revision() -> str:
         return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
 
     try:
-        changed = git("status", "--porcelain", "--", *PACKAGES)
         revision = git("rev-parse", "--short=12", "HEAD")
+        if not git("status", "--porcelain", "--", *PACKAGES):
+            return revision
+        start = f"{revision}+"
     except (OSError, subprocess.CalledProcessError):
-        return f"unversioned {_code_digest(root)}"
-    return f"{revision}+{_code_digest(root)}" if changed else revision
-
-
-def _code_digest(root: Path) -> str:
-    """A digest of the modules and templates of the packages."""
+        start = "unversioned "
     digest = hashlib.sha256()
     for package in PACKAGES:
         for path in sorted((root / package).rglob("*")):
             if path.is_file() and "__pycache__" not in path.parts:
                 digest.update(path.relative_to(root).as_posix().encode() + path.read_bytes())
-    return digest.hexdigest()[:12]
+    return start + digest.hexdigest()[:12]

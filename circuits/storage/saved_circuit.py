@@ -92,12 +92,9 @@ def save(circuit: Circuit, path: Any, attributes: Mapping[str, str]) -> Path:
 
 def require_free(path: Path) -> None:
     """Refuse to write a circuit over anything but an earlier one."""
-    if path.is_dir():
-        raise FileError(f"{shown_path(path)} is a folder: give the name of a file")
     if not results.is_free(path, KIND):
         raise FileError(
-            f"{shown_path(path)} is there already, does not hold a circuit, and is not written "
-            "over: give another name"
+            f"{shown_path(path)} is there already and does not hold a circuit: give another name"
         )
 
 
@@ -220,15 +217,12 @@ def _model_as_dict(model: CircuitModel) -> dict[str, Any]:
     ``changed`` names what is not the paper's. Only that is read: the text of the other rules may
     change one day.
     """
-    described, default, changes = model.as_dict(), CircuitModel(), model.changes()
+    described, default = model.as_dict(), CircuitModel()
     described["namespace"] = {
         name: _plain(name, value) for name, value in sorted(model.namespace.items())
     }
     described["changed"] = [
-        name
-        for name in described
-        if name in changes
-        or (name in RULES and getattr(model, name) != getattr(default, name))  # in its function
+        name for name in described if getattr(model, name) != getattr(default, name)
     ]
     return described
 

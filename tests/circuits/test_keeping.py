@@ -190,7 +190,7 @@ def test_only_a_circuit_is_written_over(tmp_path, monkeypatch):
     for name in ("run.nc", "points.csv", "cut.nc", "gone.nc"):
         refused(lambda n=name: circuit.save(n), f"^{name} ", FileError)
     for folder in ("", tmp_path):
-        refused(lambda f=folder: circuit.save(f), "is a folder", FileError)
+        refused(lambda f=folder: circuit.save(f), "does not hold a circuit", FileError)
     assert {p.name: p.is_file() and p.read_bytes() for p in tmp_path.iterdir()} == before
     for name in (None, 3, b"bytes"):
         for use in (circuit.save, ReferenceCircuit.load, ManifoldCircuit.load):
