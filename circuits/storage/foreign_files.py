@@ -7,6 +7,7 @@ signal. So another process, which is this file as a script, reads the file and s
 from __future__ import annotations
 
 import pickle
+import resource
 import subprocess
 import sys
 from pathlib import Path
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 
 SECONDS = 60
 """Time that reading may take, and as much again for every 100 MB."""
+
+MEMORY = 4 * 2**30
 
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
 
@@ -54,6 +57,10 @@ def _main(path: str) -> None:
     """Write the contents of a file to stdout, or say in one line why that fails."""
     import xarray as xr
 
+    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+    most = MEMORY + 20 * Path(path).stat().st_size
+    if soft == resource.RLIM_INFINITY:  # a few bytes may declare more than there is
+        resource.setrlimit(resource.RLIMIT_AS, (most, hard))
     try:
         content = pickle.dumps(xr.load_dataset(path, engine="h5netcdf", phony_dims="access"))
     except Exception as error:  # whatever a file of any content makes a reader raise
