@@ -411,12 +411,11 @@ class Circuit(ABC):
                 yield slice(start, min(start + size, end))
 
     def _chunk_size(self, record: tuple[str, ...], snapshots: bool) -> int:
-        p = self.parameters
-        width = {"h": p.n_tiles, "u": p.n_interneurons, "y": p.n_readouts}
-        width["V"] = p.n_tiles * p.n_interneurons
+        _, m, k, r = self.sizes().values()
+        width = {"h": m, "u": k, "y": r, "V": m * k, "spikes": 0}
         values = self.n_steps * sum(width[name] for name in record)
         if snapshots:
-            values += p.n_tiles * (self.lift.n_inputs + 1 + p.n_readouts)
+            values += m * (self.lift.n_inputs + 1 + r)
         return min(CHUNK, max(1, TRACE_BYTES // (8 * values))) if values else CHUNK
 
     def _check_finite(self, arrays: dict[str, FloatArray], state: CircuitState, start: int) -> None:

@@ -12,16 +12,13 @@ after n steps.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from brian2 import (
     BrianObjectException,
     Clock,
-    Network,
     NeuronGroup,
-    StateMonitor,
     Synapses,
     TimedArray,
     linked_var,
@@ -162,21 +159,6 @@ class Builder:
         return self.next if stage in LOADING else self.show
 
 
-def follow_readout(circuit: Circuit, network: Network, every_step: bool) -> None:
-    """Let the readout follow h at every step, to be recorded, or answer once per presentation."""
-    clock = network["excitatory" if every_step else "inputs"].clock
-    for updater in network["classifier"].summed_updaters.values():
-        updater._clock = clock
-    names = {"readout_answer"} | {
-        f"{entry[0]}_{entry[3]}"
-        for part in circuit.parts.all
-        if part.follows_h
-        for entry in part.code
-    }
-    for name in names:
-        network[name]._clock = clock
-
-
 def stream_arrays(streams: dict[str, FloatArray], rows: int) -> dict[str, Any]:
     """Streams as groups look them up, padded to ``rows`` rows, because their length is part of the
     generated code."""
@@ -184,31 +166,3 @@ def stream_arrays(streams: dict[str, FloatArray], rows: int) -> dict[str, Any]:
         name: TimedArray(np.pad(values, ((0, rows - len(values)), (0, 0))), dt=ROW, name=name)
         for name, values in streams.items()
     }
-
-
-def monitors(network: Network, record: Iterable[str], snapshots: bool) -> dict[str, StateMonitor]:
-    """Monitors of what a run returns, by the result they hold: the settled rates once per
-    presentation, traces at every step, weights after learning."""
-    step, show = network["excitatory"].clock, network["inputs"].clock
-
-    def monitor(
-        group: str, variables: Any, label: str, clock: Clock, stage: str = "record"
-    ) -> StateMonitor:
-        name = f"{group}_{label}"
-        return StateMonitor(
-            network[group], variables, record=True, clock=clock, when=stage, name=name
-        )
-
-    found = {
-        "h": monitor("excitatory", ["h", "h_before"], "settled", show),
-        "u": monitor("inhibitory", ["u", "u_before"], "settled", show),
-        "y": monitor("readout", ["y"], "settled", show),
-    }
-    home = {"h": "excitatory", "u": "inhibitory", "V": "lateral", "y": "readout"}
-    for name in record:
-        found[f"{name}_trace"] = monitor(home[name], [name], "trace", step)
-    if snapshots:
-        home = {"W": "feedforward", "b": "excitatory", "w": "classifier"}
-        for name, group in home.items():
-            found[f"{name}_snapshots"] = monitor(group, [name], "snapshots", show, "before_load")
-    return found

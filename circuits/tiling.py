@@ -74,6 +74,12 @@ LOAD = """
 presentation += 1
 x = input_stream(presentation*usecond, i)
 """
+DRIVE = (
+    ("inputs", "load", LOAD),
+    ("excitatory", "load", "drive = 0"),
+    ("feedforward", "drive", "drive_post += W*x_pre"),
+    ("excitatory", "drive", "a = drive - sqrt_alpha*b"),
+)
 
 
 class Tiling(Part):
@@ -110,13 +116,7 @@ class Tiling(Part):
             ("feedforward", "learn", model.feedforward.brian2),
             ("excitatory", "learn", model.bias.brian2),
         )
-        self.code = (
-            *(learn if model.learns else ()),
-            ("inputs", "load", LOAD),
-            ("excitatory", "load", "drive = 0"),
-            ("feedforward", "drive", "drive_post += W*x_pre"),
-            ("excitatory", "drive", "a = drive - sqrt_alpha*b"),
-        )
+        self.code = (*(learn if model.learns else ()), *DRIVE)
         h, u, _ = reference.rest(p.n_tiles, p.n_interneurons, c.gain)
         self.parameters = {
             **{"excitatory.gain": c.gain or 0.0, "excitatory.h_rest": float(h[0])},

@@ -21,6 +21,7 @@ from circuits.base import CHUNK
 from circuits.engines.codegen import CARRIED, MONITORS, runtime_device, using
 from circuits.errors import EngineError, InputError
 from circuits.lift import FloatArray
+from circuits.network import build_network
 from circuits.state import CircuitState, empty_state
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ class LiveNetwork:
     def __init__(self, engine: Engine) -> None:
         self._engine = weakref.ref(engine)  # which owns this
         with using(target=engine.target):
-            self.network = self.wiring.build(self.circuit, CHUNK)
+            self.network = build_network(self.circuit, CHUNK)
         self._own = self._made = self._facts()
         self._shown: dict[str, FloatArray] = {}
         self.spikes: dict[str, str] = {}
@@ -95,7 +96,7 @@ class LiveNetwork:
     def extra(self) -> list[str]:
         """Variables that the model or the user adds to the circuit's own groups."""
         managed = set(self._managed(empty_state(self.circuit)))
-        groups = [self.network[name] for name in self.wiring.groups(self.circuit.parts)]
+        groups = [self.network[name] for name in self.circuit.parts.lines]
         return [
             name
             for name, variable in self.variables(groups)
@@ -171,10 +172,7 @@ class LiveNetwork:
 
     def final(self) -> dict[str, FloatArray]:
         """State and extra variables as they are now."""
-        return {
-            name: self.read(name)
-            for name in [*self.wiring.final(self.circuit.parts), *self.extra()]
-        }
+        return {name: self.read(name) for name in [*self.circuit.parts.fields, *self.extra()]}
 
     def receive(self, values: dict[str, FloatArray]) -> None:
         """Take over the variables of a program that has ended; what its monitors recorded joins
@@ -193,9 +191,7 @@ class LiveNetwork:
                 variable.set_value(variable.get_value() + value)
 
     def _remember(self, shown: Iterable[str]) -> None:
-        own = self.variables(
-            [self.network[name] for name in self.wiring.groups(self.circuit.parts)]
-        )
+        own = self.variables([self.network[name] for name in self.circuit.parts.lines])
         computed = [name for name, _ in own if self._is_computed(name)]
         self._shown = {name: self.read(name) for name in [*shown, *computed]}
 
@@ -233,7 +229,7 @@ class LiveNetwork:
     def _check_objects(self) -> None:
         """Refuse a network that the circuit cannot run any more."""
         present = {item.name for item in self.network.objects}
-        for name in self.wiring.groups(self.circuit.parts):
+        for name in self.circuit.parts.lines:
             if name not in present:
                 raise InputError(
                     f"{name!r} was removed from the circuit's network: set its 'active' to False "

@@ -112,10 +112,7 @@ class StandaloneEngine(Engine):
                     raise _incomplete(folder, f"{found.size} of {np.size(values[name])} values")
                 return found
 
-            final = {
-                name: read(name)
-                for name in [*circuit.wiring.final(circuit.parts), *interface["extra"]]
-            }
+            final = {name: read(name) for name in [*circuit.parts.fields, *interface["extra"]]}
             recorded = {
                 result: {
                     column: _events(folder / file, column)
@@ -142,13 +139,12 @@ class StandaloneEngine(Engine):
         known = self._builds.get(variant)
         if known is not None and known.program.exists():
             return known, False
-        p, circuit = self.circuit.parameters, self.circuit
-        n_inputs = circuit.lift.n_inputs
+        circuit = self.circuit
         facts = circuit.wiring.facts(circuit) | {
             "code": _code_digest(circuit.wiring.sources),
             "brian2": _version("brian2"),
             "numpy": _version("numpy"),
-            "sizes": [p.n_tiles, p.n_interneurons, p.n_readouts, n_inputs, CHUNK],
+            "sizes": [*circuit.sizes().values(), CHUNK],
             "record": record,
             "snapshots": snapshots,
         }

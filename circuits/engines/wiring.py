@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -12,16 +11,25 @@ from circuits.lift import FloatArray
 from circuits.state import CircuitState, Task, relative_change
 
 if TYPE_CHECKING:
-    from brian2 import Network
+    from brian2 import Clock, Network
 
-    from circuits.assembly.collection import Parts
     from circuits.base import Circuit
     from circuits.circuit import ManifoldCircuit
 
 Values = dict[str, dict[str, Any]]
 """Values of variables, by object and name, in SI units."""
 
-WEIGHTS = ("V", "W", "w")
+Watched = Mapping[str, tuple[str, str, list[str]]]
+"""Results of monitors: the object, the label in the monitor's name, and the variables."""
+
+WEIGHTS = {"V": "lateral", "W": "feedforward", "w": "classifier"}
+"""Weights, and the synapses that hold them."""
+
+SNAPSHOTS: Watched = {
+    "W": ("feedforward", "snapshots", ["W"]),
+    "b": ("excitatory", "snapshots", ["b"]),
+    "w": ("classifier", "snapshots", ["w"]),
+}
 
 
 class Wiring:
@@ -37,90 +45,96 @@ class Wiring:
     )
     """Files and folders of `circuits` that shape the programs, besides those of the engines."""
 
-    def groups(self, parts: Parts) -> list[str]:
-        """The circuit's own objects."""
-        return list(parts.lines)
-
-    def final(self, parts: Parts) -> list[str]:
-        """What is read at the end of a stream, as "object.variable"."""
-        return list(parts.fields)
-
-    def build(self, circuit: ManifoldCircuit, chunk: int) -> Network:
-        """The network, for streams of up to ``chunk`` points."""
-        from circuits.network import build_network
-
-        return build_network(circuit, chunk)
+    paced = "inputs"
+    """An object that acts once per presentation."""
+    settled: ClassVar[Watched] = {
+        "h": ("excitatory", "settled", ["h", "h_before"]),
+        "u": ("inhibitory", "settled", ["u", "u_before"]),
+        "y": ("readout", "settled", ["y"]),
+    }
+    """What is recorded once per presentation."""
+    traced: ClassVar[Watched] = {
+        "h": ("excitatory", "trace", ["h"]),
+        "u": ("inhibitory", "trace", ["u"]),
+        "V": ("lateral", "trace", ["V"]),
+        "y": ("readout", "trace", ["y"]),
+    }
+    """What ``record`` takes, at every step."""
 
     def initial_values(
-        self,
-        circuit: Circuit,
-        state: CircuitState,
-        task: Task,
-        values_set: Mapping[str, FloatArray] = MappingProxyType({}),
+        self, circuit: Circuit, state: CircuitState, task: Task, values_set: dict[str, FloatArray]
     ) -> Values:
         """Values before the first point of a stream is loaded; ``values_set`` are parameters that
         the user has set on the network instead."""
         parts = circuit.parts
-        values: Values = {home: {} for home in parts.lines}
-
-        def put(name: str, value: Any) -> None:
-            home, _, variable = name.partition(".")
-            values[home][variable] = value
-
-        for name, field in parts.fields.items():
-            put(name, self.packed(circuit, field, getattr(state, field)))
-        for name, value in (parts.parameters | parts.state).items():
-            put(name, value)
+        given = {name: self.packed(circuit, state, name) for name in parts.fields}
+        given |= parts.parameters | parts.state
         for part in parts.all:
-            for name, value in part.start(state, task).items():
-                put(name, value)
-        for name, value in (state.extra | dict(values_set)).items():
-            put(name, value)
-        for name in () if task.learn else parts.learning:
-            put(name, 0)
+            given |= part.start(state, task)
+        given |= state.extra | values_set
+        given |= dict.fromkeys(() if task.learn else parts.learning, 0)
+        found = by_object(given)
+        values = {home: found.get(home, {}) for home in parts.lines}
         for part in parts.all:
             part.adjust(values, state, task)
         return values
 
-    def packed(self, circuit: Circuit, field: str, value: Any) -> Any:
-        """A field of the state as its variable on the network has it."""
-        home = {"V": "lateral", "W": "feedforward", "w": "classifier"}.get(field)
-        return circuit.model.packed(home, value) if home else value
+    def packed(self, circuit: Circuit, state: CircuitState, name: str) -> Any:
+        """What "object.variable" holds of a field of the state."""
+        field = circuit.parts.fields[name]
+        value = getattr(state, field)
+        return circuit.model.packed(WEIGHTS[field], value) if field in WEIGHTS else value
 
     def shown(self, circuit: ManifoldCircuit, state: CircuitState) -> Values:
         """The state as values of the network's variables."""
-        found: Values = {}
-        for name, field in circuit.parts.fields.items():
-            home, _, variable = name.partition(".")
-            found.setdefault(home, {})[variable] = self.packed(
-                circuit, field, getattr(state, field)
-            )
-        return found
+        return by_object({name: self.packed(circuit, state, name) for name in circuit.parts.fields})
 
     def take(self, circuit: Circuit, state: CircuitState, name: str, value: FloatArray) -> None:
         """Let a field of the state be what "object.variable" holds."""
-        field, home = circuit.parts.fields[name], name.partition(".")[0]
+        field = circuit.parts.fields[name]
         if field == "last_size":
             state.last_size = float(value[0])
             return
         before = getattr(state, field)
         if field in WEIGHTS:
-            value = circuit.model.unpacked(home, value, before.shape)
+            value = circuit.model.unpacked(WEIGHTS[field], value, before.shape)
         setattr(state, field, value.reshape(before.shape).astype(before.dtype))
 
     def monitors(
         self, network: Network, record: tuple[str, ...], snapshots: bool
     ) -> dict[str, Any]:
-        """Monitors of what a run returns, by the result they hold."""
-        from circuits.network import monitors
+        """Monitors of what a run returns, by the result they hold: the settled rates once per
+        presentation, traces at every step, weights after learning."""
+        from brian2 import StateMonitor
 
-        return monitors(network, record, snapshots)
+        step, show = network["excitatory"].clock, network[self.paced].clock
+
+        def monitor(clock: Clock, stage: str, home: str, label: str, variables: Any) -> Any:
+            name = f"{home}_{label}"
+            return StateMonitor(
+                network[home], variables, record=True, clock=clock, when=stage, name=name
+            )
+
+        found = {name: monitor(show, "record", *watched) for name, watched in self.settled.items()}
+        for name in record:
+            found[f"{name}_trace"] = monitor(step, "record", *self.traced[name])
+        for name, watched in SNAPSHOTS.items() if snapshots else ():
+            found[f"{name}_snapshots"] = monitor(show, "before_load", *watched)
+        return found
 
     def follow_readout(self, circuit: ManifoldCircuit, network: Network, every_step: bool) -> None:
-        """Let the readout answer at every step, to be recorded, or once per presentation."""
-        from circuits.network import follow_readout
-
-        follow_readout(circuit, network, every_step)
+        """Let the readout follow h at every step, to be recorded, or once per presentation."""
+        clock = network["excitatory" if every_step else "inputs"].clock
+        for updater in network["classifier"].summed_updaters.values():
+            updater._clock = clock
+        names = {"readout_answer"} | {
+            f"{entry[0]}_{entry[3]}"
+            for part in circuit.parts.all
+            if part.follows_h
+            for entry in part.code
+        }
+        for name in names:
+            network[name]._clock = clock
 
     def collect(
         self,
@@ -146,28 +160,25 @@ class Wiring:
         arrays["change"] = relative_change(
             *(recorded[name][name + suffix] for name in "hu" for suffix in ("_before", ""))
         )
-        homes = {field: name.partition(".")[0] for name, field in fields.items()}
-
-        def unpacked(name: str, values: FloatArray) -> FloatArray:
-            if name in WEIGHTS:
-                return circuit.model.unpacked(homes[name], values, getattr(state, name).shape)
-            return values
-
         for name in task.record:
             trace = recorded[f"{name}_trace"][name]
-            shape = (len(task.x), -1, trace.shape[-1])
-            arrays[f"{name}_trace"] = unpacked(name, trace.reshape(shape))
-        for name in ("W", "b", "w") if task.snapshots else ():
-            arrays[f"{name}_snapshots"] = unpacked(name, recorded[f"{name}_snapshots"][name])
+            arrays[f"{name}_trace"] = trace.reshape(len(task.x), -1, trace.shape[-1])
+        for name in SNAPSHOTS if task.snapshots else ():
+            arrays[f"{name}_snapshots"] = recorded[f"{name}_snapshots"][name]
+        for key, values in arrays.items():
+            if (name := key.partition("_")[0]) in WEIGHTS:
+                shape = getattr(state, name).shape
+                arrays[key] = circuit.model.unpacked(WEIGHTS[name], values, shape)
         return arrays
 
     def facts(self, circuit: ManifoldCircuit) -> dict[str, Any]:
         """What shapes the program of a circuit, besides its sizes and what is recorded."""
-        p, model = circuit.parameters, circuit.model
+        model = circuit.model
         return {
             "parts": [part.texts() for part in circuit.parts.all],
+            "options": [dict(part.options) for part in circuit.parts.all],
             "users": circuit.parts.described(),
-            "model": model.as_dict() | {"delay": model.delay_steps(p)},
+            "model": model.as_dict() | {"delay": model.delay_steps(circuit.parameters)},
         }
 
     def title(self, circuit: ManifoldCircuit) -> str:
@@ -186,3 +197,12 @@ class Wiring:
         title += "".join(f", {part.name}" for part in circuit.parts.users)
         changes = circuit.model.changes()
         return title + (f", own {' '.join(changes)}" if changes else "")
+
+
+def by_object(named: Mapping[str, Any]) -> Values:
+    """Values of "object.variable", by object and variable."""
+    found: Values = {}
+    for name, value in named.items():
+        home, _, variable = name.partition(".")
+        found.setdefault(home, {})[variable] = value
+    return found

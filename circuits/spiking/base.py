@@ -9,7 +9,7 @@ import numpy as np
 
 from circuits.assembly.collection import Parts
 from circuits.assembly.part import Part
-from circuits.base import CHUNK, RECORDABLE, TRACE_BYTES, Circuit
+from circuits.base import RECORDABLE, Circuit
 from circuits.checks import as_count
 from circuits.errors import ParameterError, shown
 from circuits.parameters import MOST_SYNAPSES, CircuitParameters
@@ -18,6 +18,7 @@ from circuits.parts.idle_tiles import Tiles
 from circuits.parts.other_readouts import ConstantRate
 from circuits.parts.recruiting import DriveOfNewTile, Recruiting
 from circuits.parts.recycling import Recycling
+from circuits.spiking.layers import DriveOfTile, RecruitedTogether, SpikingReadout, SpikingTiling
 from circuits.spiking.parameters import SpikingParameters
 from circuits.state import CircuitState
 
@@ -29,14 +30,12 @@ class Spiking(Circuit):
     spiking: SpikingParameters
     seed: int
 
-    def _set_spiking(self, parameters: Any, spiking: Any, seed: Any) -> None:
-        """Take what a spiking circuit has besides a circuit's parameters, or refuse it."""
+    def _set_spiking(self, spiking: Any, seed: Any) -> None:
+        """Set the parameters of the cells, and the seed."""
         if spiking is not None and not isinstance(spiking, SpikingParameters):
             raise ParameterError(f"spiking must be SpikingParameters, got {shown(spiking)}")
         self.spiking = SpikingParameters() if spiking is None else spiking
         self.seed = as_count(seed, "seed")
-        if isinstance(parameters, CircuitParameters):
-            check_spiking(parameters, self.spiking)
 
     @property
     def n_steps(self) -> int:
@@ -54,19 +53,20 @@ class Spiking(Circuit):
         control the size that every drive is scaled to."""
         return self.spiking.strength if self.gain is None else 1.0
 
-    def seed_at(self, state: CircuitState) -> int:
-        """The seed of what is random in a stream that starts in this state."""
+    def seed_of(self, state: CircuitState) -> int | None:
+        """The seed of a stream that starts in this state, if anything in it is random."""
+        if not self.spiking.random:
+            return None
         return int(np.random.SeedSequence([self.seed, state.shown]).generate_state(1)[0]) >> 1
 
     def _assembled(self, users: tuple[Part, ...]) -> Parts:
         """The circuit's parts."""
-        from circuits.spiking import layers
-
+        check_spiking(self.parameters, self.spiking)
         p, recruits = self.parameters, self.parameters.tiles == "recruit"
-        found: list[Part] = [layers.SpikingTiling(self), layers.SpikingReadout(self)]
-        found += [Recruiting(self), layers.RecruitedTogether()] if recruits else [Tiles()]
+        found: list[Part] = [SpikingTiling(self), SpikingReadout(self)]
+        found += [Recruiting(self), RecruitedTogether()] if recruits else [Tiles()]
         found += [Recycling()] if p.recycle else []
-        found += [GainControl(self), layers.DriveOfTile()] if self.gain is None else []
+        found += [GainControl(self), DriveOfTile()] if self.gain is None else []
         found += [ConstantRate(self)] if p.readout_rate != "running_mean" else []
         return Parts([*found, *([DriveOfNewTile()] if recruits else [])], users)
 
@@ -78,15 +78,6 @@ class Spiking(Circuit):
 
     def _fitting(self, state: CircuitState) -> CircuitState:
         return state
-
-    def _chunk_size(self, record: tuple[str, ...], snapshots: bool) -> int:
-        p, s = self.parameters, self.spiking
-        m, k, r = p.n_tiles * s.cells, p.n_interneurons * s.cells, p.n_readouts * s.readout_cells
-        width = {"h": m, "u": k, "y": r, "V": m * k, "spikes": 0}
-        values = s.n_steps * sum(width[name] for name in record)
-        if snapshots:
-            values += m * (self.lift.n_inputs + 1 + r)
-        return min(CHUNK, max(1, TRACE_BYTES // (8 * values))) if values else CHUNK
 
     def attributes(self) -> dict[str, Any]:
         """How the cells fire, for results and files."""

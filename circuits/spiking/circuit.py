@@ -15,7 +15,6 @@ from circuits.parameters import CircuitParameters
 from circuits.spiking.base import Spiking
 from circuits.spiking.parameters import SpikingParameters
 from circuits.spiking.wiring import SpikingWiring
-from circuits.state import CircuitState
 
 if TYPE_CHECKING:
     from brian2 import Network
@@ -56,12 +55,8 @@ class SpikingCircuit(Spiking, ManifoldCircuit):
         extend: Callable[[Network], Any] | None = None,
         tile_centers: ArrayLike | None = None,
     ) -> None:
-        self._set_spiking(parameters, spiking, seed)
+        self._set_spiking(spiking, seed)
         super().__init__(parameters, lift, engine, extend=extend, tile_centers=tile_centers)
-
-    def seed_of(self, state: CircuitState) -> int | None:
-        """The seed of a stream that starts in this state, if anything in it is random."""
-        return self.seed_at(state) if self.spiking.random else None
 
     @classmethod
     def load(  # type: ignore[override] # a spiking circuit has no model of its own
@@ -79,21 +74,17 @@ class SpikingCircuit(Spiking, ManifoldCircuit):
         from circuits.storage.saved_circuit import Kept
 
         kept = Kept(path)
-        if not kept.is_spiking and kept.values_set:
-            raise ParameterError(
-                f"{shown_path(path)} has values that were set on a rate circuit's network "
-                f"({', '.join(kept.values_set)}), which its spiking twin does not have"
-            )
-        if kept.model.changes():
-            raise ParameterError(
-                f"{shown_path(path)} has a model of its own ({', '.join(kept.model.changes())}), "
-                "which a spiking circuit cannot run"
-            )
-        if kept.perturbations:
-            raise ParameterError(
-                f"{shown_path(path)} has perturbations such as {shown(kept.perturbations[0])}, "
-                "which act on rates and not on spiking cells"
-            )
+        for what, found in (
+            ("values set on a rate circuit's network", () if kept.is_spiking else kept.values_set),
+            ("a model of its own", kept.model.changes()),
+            ("perturbations", [shown(one) for one in kept.perturbations]),
+            ("parts", [part.name for part in kept.parts_or(None)]),
+        ):
+            if found:
+                raise ParameterError(
+                    f"{shown_path(path)} has {what} ({', '.join(found)}), which a spiking circuit "
+                    "cannot have"
+                )
         circuit = cls(
             kept.parameters,
             kept.lift,

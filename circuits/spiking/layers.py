@@ -27,20 +27,31 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from circuits import reference
+from circuits.assembly.lines import lines_of
 from circuits.assembly.part import Part
+from circuits.readout import Readout
+from circuits.reference import rest_direction
 from circuits.spiking.cells import Cells
-from circuits.spiking.parameters import LOWEST, SpikingParameters, trace_step
-from circuits.tiling import INPUTS, LOAD
+from circuits.spiking.parameters import LOWEST, TIME_CONSTANTS, trace_step
+from circuits.tiling import DRIVE, INPUTS, Tiling
 
 if TYPE_CHECKING:
     from circuits.spiking.base import Spiking
-    from circuits.state import CircuitState, Task
 
-INSIDE = """
+FIRING = """
+count : 1                          # spikes in the window; those of the OFF side count down
+v_rest : 1                         # v at the start of a presentation: cells of a unit start apart
+q_window : 1 (shared)              # 1/(r T_window), r being the rate that 1 stands for
 steps : integer (shared)           # steps of a presentation
 window : integer (shared)          # steps at its end in which spikes count
 inside = int((t_in_timesteps - 1) % steps >= steps - window) : 1
+"""
+
+TRACE = """
+dtr/dt = -tr/tau_trace : 1         # trace of the cell's spikes
+tau_trace : second (shared)        # of the trace
+q_trace : 1 (shared)               # how far a spike raises the trace
+sigma : Hz**0.5 (shared)           # white noise on v
 """
 
 EXCITATORY = {
@@ -55,50 +66,21 @@ NOISE = " + sigma*xi"
 
 THRESHOLD = {"if": "v >= 1", "escape": "rand() < {rate}*clip(v, 0, inf)*dt"}
 RESET = {"if": "v -= 1\n", "escape": ""}
-FIRED = """
-tr += q_trace
-count += inside
-""".strip()
+FIRED = "tr += q_trace\ncount += inside"
 FIRED_b = "b += eta*sqrt_alpha*q_window*inside"
 
 EXCITATORY_CELLS = """
 dinh/dt = -inh/tau_i : 1           # V^T u, as it arrives
-dtr/dt = -tr/tau_trace : 1         # trace of the cell's spikes
 current : 1                        # the drive, scaled by gain control
-count : 1                          # spikes in the window
-h : 1                              # the same as a rate, once per presentation
+h : 1                              # spikes in the window as a rate, once per presentation
 tile : integer                     # which tile the cell belongs to
 share : 1 (shared)                 # 1/N, of one cell in its tile
-v_rest : 1                         # v at the start of a presentation: cells of a unit start apart
 strength : 1 (shared)              # the size that gain control scales every drive to
 lowest : 1 (shared)                # least current, that of idle tiles and uncovered points
 slope : 1 (shared)                 # G, of the net current
 rate_h : Hz (shared)               # r, the firing rate that h = 1 stands for
 tau_i : second (shared)            # of inhibition as it arrives
-tau_trace : second (shared)        # of the trace
 tau_m : second (shared)            # of v (escape cells)
-sigma : Hz**0.5 (shared)           # white noise on v
-q_trace : 1 (shared)               # how far a spike raises the trace
-q_window : 1 (shared)              # 1/(rate_h T_window)
-"""
-
-INHIBITORY_CELLS = """
-dexc/dt = -exc/tau_e : 1           # V h, as it arrives
-dtr/dt = -tr/tau_trace : 1         # trace of the cell's spikes
-count : 1                          # spikes in the window
-u : 1                              # spikes in the window as a rate, once per presentation
-u_rest : 1                         # u that V starts from
-v_rest : 1                         # v at the start of a presentation: cells of a unit start apart
-rate_u : Hz (shared)               # r, the firing rate that u = 1 stands for
-tau_e : second (shared)            # of excitation as it arrives
-tau_trace : second (shared)        # of the trace
-tau_u : second (shared)            # of v (escape cells)
-sigma : Hz**0.5 (shared)           # white noise on v
-q_trace : 1 (shared)               # how far a spike raises the trace
-q_window : 1 (shared)              # 1/(rate_u T_window)
-"""
-
-TILES = """
 drive : 1                          # W x, once per presentation
 a : 1                              # W x - sqrt(alpha) b, once per presentation
 b : 1                              # bias
@@ -109,21 +91,27 @@ sqrt_alpha : 1 (shared)            # sqrt(alpha)
 eta : 1 (shared)                   # learning rate of W and b
 """
 
+INHIBITORY_CELLS = """
+dexc/dt = -exc/tau_e : 1           # V h, as it arrives
+u : 1                              # spikes in the window as a rate, once per presentation
+u_rest : 1                         # u that V starts from
+rate_u : Hz (shared)               # r, the firing rate that u = 1 stands for
+tau_e : second (shared)            # of excitation as it arrives
+tau_u : second (shared)            # of v (escape cells)
+"""
+
 READOUT = """
 dv/dt = rate_y*output : 1
 dnet/dt = -net/tau_y : 1           # w h, as it arrives
 {total}
 output = {output} : 1
 side = 2*int(v >= 0) - 1 : 1       # of the spike that comes next: ON or OFF
-count : 1                          # spikes in the window, those of the OFF side counted down
 y : 1                              # spikes in the window as a rate, once per presentation
 z : 1                              # the label, 0 if there is none
 mu : 1                             # gain of the net input
 unit : integer                     # which readout the cell belongs to
-v_rest : 1                         # v at the start of a presentation: cells of a unit start apart
 rate_y : Hz (shared)               # r, the firing rate that y = 1 stands for
 tau_y : second (shared)            # of what arrives
-q_window : 1 (shared)              # 1/(rate_y T_window)
 presentation : integer (linked)    # the row of the stream that is shown
 """
 OUTPUT = {"clip": "clip(mu*{net} + z, -1, 1)", "tanh": "tanh(mu*{net} + z)"}
@@ -151,7 +139,6 @@ inh_pre += q_i*(V + potentiates*own*c_u*tr_pre)
 V += potentiates*c_u*tr_pre
 """.strip()
 
-FEEDFORWARD = "W : 1    # feed-forward weight"
 FEEDFORWARD_POST = "W += eta_post*q_window_post*inside_post*x_pre"
 
 CLASSIFIER = """
@@ -181,52 +168,50 @@ inh = 0
 tr = 0
 count = 0
 b -= eta*b
-""".strip()
+"""
 RESTART_I = """
 v = v_rest
 exc = 0
 tr = 0
 count = 0
-""".strip()
+"""
 RESTART_Y = """
 v = v_rest
 net = 0
 count = 0
-""".strip()
-RESTART_TOTAL = "\ntotal = 0"
+"""
 RESTART_V = "V = u_rest_post*h_start_pre"
 DECAY_W = "W -= eta_post*W"
-COUNT = "learned += 1"
-DECAY_w = "w -= rate*w"
+DECAY_w = {"paper": "learned += 1\nw -= rate*w", "gated": "learned += 1"}
 
 
-class SpikingTiling(Part):
+class SpikingTiling(Tiling):
     """Layer one, of cells that fire."""
 
-    fields = {
-        **{"lateral.V": "V", "feedforward.W": "W", "excitatory.b": "b"},
-    }
-    learning = ("excitatory.eta",)
-    fixed = {"excitatory.sqrt_alpha": "tile_radius", "excitatory.gain": "gain"}
+    fields = {"lateral.V": "V", "feedforward.W": "W", "excitatory.b": "b"}
+    summed = {}
     paths = ("lateral.pre", "lateral.post", "classifier.pre", "classifier.post", "feedforward.post")
 
     def __init__(self, c: Spiking) -> None:
-        p, s, cells = c.parameters, c.spiking, Cells.of(c)
+        p, s, cells = c.parameters, c.spiking, Cells(c)
         noise = NOISE if s.sigma > 0 else ""
+        excitatory = EXCITATORY[s.neuron].format(noise=noise)
+        inhibitory = INHIBITORY[s.neuron].format(noise=noise)
         self.equations = {
             "inputs": INPUTS,
-            "excitatory": EXCITATORY[s.neuron].format(noise=noise)
-            + EXCITATORY_CELLS
-            + TILES
-            + INSIDE,
-            "inhibitory": INHIBITORY[s.neuron].format(noise=noise) + INHIBITORY_CELLS + INSIDE,
+            "excitatory": excitatory + EXCITATORY_CELLS + TRACE + FIRING,
+            "inhibitory": inhibitory + INHIBITORY_CELLS + TRACE + FIRING,
             "lateral": LATERAL,
-            "feedforward": FEEDFORWARD,
+            "feedforward": "W : 1    # feed-forward weight",
         }
         projected = ("v",) if s.neuron == "if" else ()
-        self.moves = {"inputs": ("groups", ()), "excitatory": ("groups", projected)}
-        self.moves |= {"inhibitory": ("groups", projected), "lateral": ("groups", ())}
-        threshold, reset = THRESHOLD[s.neuron], f"{RESET[s.neuron]}{FIRED}"
+        self.moves = {
+            "inputs": ("groups", ()),
+            "excitatory": ("groups", projected),
+            "inhibitory": ("groups", projected),
+            "lateral": ("groups", ()),
+        }
+        threshold, reset = THRESHOLD[s.neuron], RESET[s.neuron] + FIRED
         self.options = {
             "excitatory": {
                 "threshold": threshold.format(rate="rate_h"),
@@ -239,66 +224,67 @@ class SpikingTiling(Part):
         self.code = (
             ("excitatory", "answer", TALLY.format(name="h"), "tally"),
             ("inhibitory", "answer", TALLY.format(name="u"), "tally"),
-            ("inputs", "load", LOAD),
-            ("excitatory", "load", "drive = 0"),
-            ("feedforward", "drive", "drive_post += W*x_pre"),
-            ("excitatory", "drive", "a = drive - sqrt_alpha*b"),
+            *DRIVE,
             ("excitatory", "restart", RESTART_E),
             ("inhibitory", "restart", RESTART_I),
             ("lateral", "restart", RESTART_V),
             ("feedforward", "restart", DECAY_W, "decay"),
         )
-        direction = reference.rest_direction(p.n_interneurons)
         size = math.sqrt(2 if c.gain else c.strength)
         self.parameters = {
-            **{f"excitatory.{k}": v for k, v in _excitatory(c, cells).items()},
-            **{f"inhibitory.{k}": v for k, v in _inhibitory(c, cells).items()},
-            **{f"lateral.{k}": v for k, v in _lateral(s).items()},
-            "inhibitory.u_rest": np.repeat(size * direction, s.cells),
+            **_cell_values(c, self.equations["excitatory"], "excitatory", "h"),
+            **_cell_values(c, self.equations["inhibitory"], "inhibitory", "u"),
+            "excitatory.tile": cells.repeated("h", np.arange(p.n_tiles)),
+            "excitatory.share": 1 / s.cells,
+            "excitatory.gain": c.gain or 0.0,
+            "excitatory.strength": c.strength,
+            "excitatory.lowest": LOWEST,
+            "excitatory.h_rest": 1 / math.sqrt(p.n_tiles),
+            "excitatory.sqrt_alpha": math.sqrt(c.alpha),
+            "excitatory.eta": p.learning_rate,
+            "inhibitory.u_rest": cells.repeated("u", size * rest_direction(p.n_interneurons)),
+            "lateral.tau_V": s.tau_V_,
+            "lateral.decays": float(s.V_rule != "freeze"),
+            "lateral.potentiates": float(s.V_rule == "spikes"),
+            "lateral.q_e": 1 / (s.cells * s.rate_h_ * s.tau_e_),
+            "lateral.q_i": 1 / (s.cells * s.rate_u_ * s.tau_i_),
+            "lateral.c_h": 0.5 / (s.rate_h_ * s.tau_V_),
+            "lateral.c_u": 0.5 / (s.rate_u_ * s.tau_V_),
+            "lateral.own": 0.5 if s.neuron == "if" else 0.0,
         }
 
-    def start(self, state: CircuitState, task: Task) -> dict[str, Any]:
-        """Values of what counts presentations, before the first one of a stream."""
-        return {"inputs.presentation": -1}
 
-
-class SpikingReadout(Part):
+class SpikingReadout(Readout):
     """Layer two, of cells that fire."""
 
-    links = {"readout.presentation": "inputs.presentation"}
-    fields = {"classifier.w": "w"}
-    learning = ("classifier.running",)
+    summed = {}
     moves = {"readout": ("groups", ())}
 
     def __init__(self, c: Spiking) -> None:
-        p, rule = c.parameters, c.parameters.readout_rule
+        p, s, rule, cells = c.parameters, c.spiking, c.parameters.readout_rule, Cells(c)
         output = OUTPUT[p.readout].format(net=f"({NET[rule]})")
         output = CLAMPED.format(output=output) if p.clamp_labels else output
         self.equations = {
-            "readout": READOUT.format(output=output, total=TOTAL[rule]) + INSIDE,
+            "readout": READOUT.format(output=output, total=TOTAL[rule]) + FIRING,
             "classifier": CLASSIFIER,
         }
         self.options = {
             "readout": {"threshold": "abs(v) >= 0.5", "reset": "count += side*inside\nv -= side"},
             "classifier": {"on_pre": CLASSIFIER_PRE[rule], "on_post": CLASSIFIER_POST},
         }
-        gated = rule == "gated"
         self.code = (
             ("readout", "answer", TALLY.format(name="y"), "tally"),
             ("readout", "load", "z = label_stream(presentation*usecond, unit)"),
-            ("readout", "restart", RESTART_Y + (RESTART_TOTAL if gated else "")),
-            ("classifier", "restart", COUNT if gated else f"{COUNT}\n{DECAY_w}", "decay"),
+            ("readout", "restart", RESTART_Y + ("total = 0" if rule == "gated" else "")),
+            ("classifier", "restart", DECAY_w[rule], "decay"),
         )
-        self.parameters = {f"readout.{k}": v for k, v in _readout(c, Cells.of(c)).items()}
-        s = c.spiking
-        self.parameters |= {
+        self.parameters = {
+            **_cell_values(c, self.equations["readout"], "readout", "y"),
+            "readout.mu": cells.repeated("y", p.mu_per_readout),
+            "readout.unit": cells.repeated("y", np.arange(p.n_readouts)),
             "classifier.running": float(p.readout_rate == "running_mean"),
             "classifier.q_net": 1 / (s.cells * s.rate_h_ * s.tau_y_),
         }
-
-    def start(self, state: CircuitState, task: Task) -> dict[str, Any]:
-        """Values of what counts presentations, before the first one of a stream."""
-        return {"classifier.learned": state.learned}
 
 
 class RecruitedTogether(Part):
@@ -316,57 +302,17 @@ class DriveOfTile(Part):
     equations = {"measuring": "power_post = share_pre*a_pre*clip(a_pre, 0, inf) : 1 (summed)"}
 
 
-def _excitatory(circuit: Any, cells: Cells) -> dict[str, Any]:
-    """Tiles' cells at rest, and their constants."""
-    p, s = circuit.parameters, circuit.spiking
-    phases = cells.phases(s.cells, p.n_tiles)
-    return _counting(s, s.rate_h_) | {
-        **{"v_rest": phases, "h_rest": 1 / math.sqrt(p.n_tiles), "eta": p.learning_rate},
-        **{"tile": np.repeat(np.arange(p.n_tiles), s.cells), "share": 1 / s.cells},
-        **{"gain": circuit.gain or 0.0, "sqrt_alpha": math.sqrt(circuit.alpha), "lowest": LOWEST},
-        **{"strength": circuit.strength, "slope": s.slope, "rate_h": s.rate_h_},
-        **{"tau_i": s.tau_i_, "tau_m": s.tau_m_, "tau_trace": s.tau_trace_, "sigma": s.sigma},
-        "q_trace": trace_step(s.dt_, s.tau_trace_, s.rate_h_),
+def _cell_values(c: Spiking, text: str, home: str, rate: str) -> dict[str, Any]:
+    """Constants that the equations of cells declare; their spikes count as this rate."""
+    s, hertz = c.spiking, getattr(c.spiking, f"rate_{rate}_")
+    values = {tau: getattr(s, f"{tau}_") for tau in TIME_CONSTANTS} | {
+        f"rate_{rate}": hertz,
+        "slope": s.slope,
+        "sigma": s.sigma,
+        "steps": s.n_steps,
+        "window": s.window_steps,
+        "v_rest": Cells(c).phases(rate),
+        "q_window": 1 / (hertz * s.window_),
+        "q_trace": trace_step(s.dt_, s.tau_trace_, hertz),
     }
-
-
-def _inhibitory(circuit: Any, cells: Cells) -> dict[str, Any]:
-    """Interneurons' cells at rest, and their constants."""
-    s = circuit.spiking
-    phases = cells.phases(s.cells, circuit.parameters.n_interneurons)
-    return _counting(s, s.rate_u_) | {
-        **{"v_rest": phases},
-        **{"rate_u": s.rate_u_, "tau_e": s.tau_e_, "tau_u": s.tau_u_},
-        **{"tau_trace": s.tau_trace_, "sigma": s.sigma},
-        "q_trace": trace_step(s.dt_, s.tau_trace_, s.rate_u_),
-    }
-
-
-def _readout(circuit: Any, cells: Cells) -> dict[str, Any]:
-    """Readouts' cells at rest, and their constants."""
-    p, s = circuit.parameters, circuit.spiking
-    phases = cells.readout_phases()
-    return _counting(s, s.rate_y_) | {
-        **{"v_rest": phases, "mu": np.repeat(p.mu_per_readout, s.readout_cells)},
-        **{"unit": np.repeat(np.arange(p.n_readouts), s.readout_cells)},
-        **{"rate_y": s.rate_y_, "tau_y": s.tau_y_},
-    }
-
-
-def _counting(s: SpikingParameters, rate: float) -> dict[str, Any]:
-    """What makes rates of spikes: those in the last window of a presentation, over what a cell
-    of rate one fires in it."""
-    return {"steps": s.n_steps, "window": s.window_steps, "q_window": 1 / (rate * s.window_)}
-
-
-def _lateral(s: SpikingParameters) -> dict[str, Any]:
-    """Constants of the fast synapses."""
-    return {
-        **{"tau_V": s.tau_V_, "decays": float(s.V_rule != "freeze")},
-        "potentiates": float(s.V_rule == "spikes"),
-        "q_e": 1 / (s.cells * s.rate_h_ * s.tau_e_),
-        "q_i": 1 / (s.cells * s.rate_u_ * s.tau_i_),
-        "c_h": 0.5 / (s.rate_h_ * s.tau_V_),
-        "c_u": 0.5 / (s.rate_u_ * s.tau_V_),
-        "own": 0.5 if s.neuron == "if" else 0.0,
-    }
+    return {f"{home}.{name}": values[name] for name in lines_of(text) if name in values}

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import Any, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from circuits.engines.brian import import_brian2
 from circuits.parameters import (
     MOST_STEPS,
     Count,
@@ -19,9 +18,6 @@ from circuits.parameters import (
     format_seconds,
     with_unit,
 )
-
-if TYPE_CHECKING:
-    from brian2 import Quantity
 
 LOWEST = -2.0
 """The least current into an excitatory cell: what no tile answers stays silent, and comes back."""
@@ -94,6 +90,7 @@ class SpikingParameters(Parameters):
 
     @model_validator(mode="after")
     def _check_together(self) -> Self:
+        dt = format_seconds(self.dt_)
         if self.slope * self.strength <= 1:
             raise ValueError(
                 f"strength must exceed 1/slope={1 / self.slope:g}, got {self.strength:g}: with "
@@ -107,34 +104,31 @@ class SpikingParameters(Parameters):
         for name in TIME_CONSTANTS:
             tau = getattr(self, f"{name}_")
             if self.dt_ > tau:
-                raise ValueError(
-                    f"dt must not exceed {name}={format_seconds(tau)}, got "
-                    f"{format_seconds(self.dt_)}"
-                )
+                raise ValueError(f"dt must not exceed {name}={format_seconds(tau)}, got {dt}")
         for name in ("presentation", "window"):
-            steps = getattr(self, f"{name}_") / self.dt_
+            duration = getattr(self, f"{name}_")
+            steps = duration / self.dt_
             if abs(steps - round(steps)) > 1e-6 or not 1 <= round(steps) <= MOST_STEPS:
                 raise ValueError(
-                    f"{name} must be a whole number of steps of dt={format_seconds(self.dt_)}, "
-                    f"got {format_seconds(getattr(self, f'{name}_'))}"
+                    f"{name} must be a whole number of steps of dt={dt}, got "
+                    f"{format_seconds(duration)}"
                 )
         if self.window_steps > self.n_steps:
             raise ValueError(
                 f"window must not exceed presentation={format_seconds(self.presentation_)}, got "
                 f"{format_seconds(self.window_)}"
             )
-        fastest = self.rate_h_ * self.slope * self.strength * self.dt_
-        for name, share in (("rate_h", fastest), ("rate_u", 2 * self.rate_u_ * self.dt_)):
-            if share > 0.5:
+        fastest = {
+            "rate_h": self.rate_h_ * self.slope * self.strength,
+            "rate_u": 2 * self.rate_u_,
+            "rate_y": self.rate_y_,
+        }
+        for name, rate in fastest.items():
+            if rate * self.dt_ > 0.5:
                 raise ValueError(
-                    f"{name} is too high for dt={format_seconds(self.dt_)}: a cell would fire at "
-                    f"every other step, got {format_hertz(getattr(self, f'{name}_'))}"
+                    f"{name} is too high for dt={dt}: a cell would fire at every other step, got "
+                    f"{format_hertz(getattr(self, f'{name}_'))}"
                 )
-        if self.rate_y_ * self.dt_ > 0.5:
-            raise ValueError(
-                f"rate_y is too high for dt={format_seconds(self.dt_)}: a cell would fire at "
-                f"every other step, got {format_hertz(self.rate_y_)}"
-            )
         return self
 
     @property
@@ -158,14 +152,6 @@ class SpikingParameters(Parameters):
     def random(self) -> bool:
         """Whether cells draw random numbers."""
         return self.neuron == "escape" or self.sigma > 0
-
-    def quantity(self, name: str) -> Quantity:
-        """A duration or a rate, by the name it was given under, with its unit."""
-        import_brian2()
-        from brian2 import Hz, second
-
-        value: float = getattr(self, f"{name}_")
-        return value * (Hz if name.startswith("rate") else second)
 
 
 def trace_step(dt: float, tau: float, rate: float) -> float:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from circuits.lift import FloatArray, SphereLift
 from circuits.parameters import CircuitParameters
@@ -16,7 +17,7 @@ from circuits.parts.recycling import least_used
 from circuits.reference import drive, rest_direction
 from circuits.spiking.base import Spiking
 from circuits.spiking.cells import Cells
-from circuits.spiking.parameters import LOWEST, SpikingParameters
+from circuits.spiking.parameters import LOWEST, SpikingParameters, trace_step
 from circuits.state import CircuitState, Task
 
 
@@ -38,104 +39,80 @@ class SpikingReference(Spiking):
         seed: int = 0,
         tile_centers: ArrayLike | None = None,
     ) -> None:
-        self._set_spiking(parameters, spiking, seed)
+        self._set_spiking(spiking, seed)
         super().__init__(parameters, lift, tile_centers=tile_centers)
 
     def _advance(self, state: CircuitState, task: Task) -> dict[str, FloatArray]:
-        rng = np.random.default_rng(self.seed_at(state))
-        cells = Cells.of(self)
-        out: dict[str, list[Any]] = {}
+        rng = np.random.default_rng(self.seed_of(state))
+        cells = Cells(self)
+        own = {name: cells.of(state, name) for name in ("W", "b", "w", "recruited")}
+        found: dict[str, list[Any]] = defaultdict(list)
         for done, (x, z) in enumerate(zip(task.x, task.z, strict=True)):
-            if task.learn:
-                self._recruit(state, x)
-            shown = Presentation(self, state, x, z, task.learn)
-            first = state.learned
+            if task.learn and self.parameters.tiles == "recruit":
+                self._recruit(own, x, state.learned)
+            shown = Presentation(self, state, own, x, z, task.learn)
             for step in range(1, self.n_steps + 1):
-                shown.step(step, rng)
+                fired = shown.step(step, rng)
                 for name in task.record:
-                    if name == "spikes":
-                        continue
-                    out.setdefault(f"{name}_trace", []).append(cells.units(name, shown.trace(name)))
+                    if name != "spikes":
+                        found[f"{name}_trace"].append(shown.trace(name))
+                for group, spiking in fired.items() if "spikes" in task.record else ():
+                    now = np.full(len(spiking), state.shown * self.n_steps + step)
+                    found[f"{group}_spikes"].append(np.array([now, spiking]))
             for name, value in shown.rates().items():
-                out.setdefault(name, []).append(value)
-            for name, value in (("W", shown.W), ("b", shown.b), ("w", shown.w)):
-                cells.take(state, name, value.ravel())
-                if task.snapshots:
-                    out.setdefault(f"{name}_snapshots", []).append(getattr(state, name))
+                found[name].append(value)
+            own |= {"W": shown.W, "b": shown.b, "w": shown.w}
+            for name in ("W", "b", "w") if task.snapshots else ():
+                found[f"{name}_snapshots"].append(own[name])
             state.last_size = shown.begin.last
-            scale = 1 / math.sqrt(shown.gain) if shown.gain > 0 else 0.0
-            state.V = cells.units("V", shown.V.ravel()) * scale
-            for group in shown.fired if "spikes" in task.record else ():
-                for step, cell in shown.fired[group]:
-                    row = (state.shown * self.n_steps + step, cell, first, step)
-                    out.setdefault(f"{group}_spikes", []).append(row)
             state.shown += 1
             state.learned += task.learn
             task.report(done + 1)
-        return self._results(state, task, out)
+        for name, values in own.items():
+            cells.take(state, name, values)
+        recorded = {
+            name: np.concatenate(rows, axis=1) if name.endswith("_spikes") else np.array(rows)
+            for name, rows in found.items()
+        }
+        return cells.results(state, recorded, shown.V.ravel())
 
-    def _recruit(self, state: CircuitState, x: FloatArray) -> None:
+    def _recruit(self, own: dict[str, Any], x: FloatArray, number: int) -> None:
         """Let a point that no cell responds to recruit a tile, whose cells are alike."""
-        p, own = self.parameters, Cells.of(self).expanded(state)
+        p, n = self.parameters, self.spiking.cells
         a = drive(own["W"], own["b"], x, self.alpha)
-        cells = answers(a, own["b"], self.alpha, p.recruit_below, self.floor)
-        if p.tiles == "first" or cells.any():
+        if answers(a, own["b"], self.alpha, p.recruit_below, self.floor).any():
             return
-        tile = next_idle(state.recruited)
+        recruited = own["recruited"][::n]
+        tile = next_idle(recruited)
         if tile is None and p.recycle:
-            tile = least_used(state.b, state.recruited)
+            tile = least_used(own["b"][::n], recruited)
         if tile is None:
             return
-        new = np.arange(p.n_tiles) == tile
-        state.W = np.where(new[:, None], p.kappa * x, state.W)
-        state.b = np.where(new, p.kappa * math.sqrt(self.alpha), state.b)
-        state.w = np.where(new & p.recycle, 0.0, state.w)
-        state.recruited = np.where(new, state.learned, state.recruited)
-        Cells.of(self).forget(state, tile)
-
-    def _results(
-        self, state: CircuitState, task: Task, out: dict[str, list[Any]]
-    ) -> dict[str, FloatArray]:
-        """Lists of presentations and steps as the arrays of a result."""
-        cells = Cells.of(self)
-        arrays = cells.results({name: np.array(out[name]) for name in "huy"}, np.array(out["gain"]))
-        scale = arrays.pop("scale")
-        state.h, state.u = arrays["h"][-1].copy(), arrays["u"][-1].copy()
-        for name in task.record:
-            if name == "spikes":
-                for group in ("excitatory", "inhibitory", "readout"):
-                    arrays |= self._spikes(group, out.get(f"{group}_spikes", []))
-                continue
-            trace = np.array(out[f"{name}_trace"])
-            trace = trace.reshape(len(task.x), self.n_steps, *trace.shape[1:])
-            if name in "uV":
-                trace = trace * scale.reshape(-1, *[1] * (trace.ndim - 1))
-            arrays[f"{name}_trace"] = trace
-        if task.snapshots:
-            arrays |= {f"{n}_snapshots": np.array(out[f"{n}_snapshots"]) for n in ("W", "b", "w")}
-        return arrays
-
-    def _spikes(self, group: str, rows: list[Any]) -> dict[str, Any]:
-        """Columns of spikes by their names in a result."""
-        table = np.array(rows, dtype=np.int64).reshape(-1, 4).T
-        columns = {"time": self.dt_ * table[0], "cell": table[1]}
-        columns |= {"presentation": table[2], "step": table[3]}
-        return {f"{group}_spike_{column}": values for column, values in columns.items()}
+        new = np.repeat(np.arange(p.n_tiles) == tile, n)
+        own["W"] = np.where(new[:, None], p.kappa * x, own["W"])
+        own["b"] = np.where(new, p.kappa * math.sqrt(self.alpha), own["b"])
+        own["w"] = np.where(new & p.recycle, 0.0, own["w"])
+        own["recruited"] = np.where(new, number, own["recruited"])
 
 
 class Presentation:
-    """One point shown to the cells."""
+    """One point shown to the cells, whose weights are ``own``."""
 
     def __init__(
-        self, circuit: Spiking, state: CircuitState, x: FloatArray, z: FloatArray, learn: bool
+        self,
+        circuit: Spiking,
+        state: CircuitState,
+        own: dict[str, Any],
+        x: FloatArray,
+        z: FloatArray,
+        learn: bool,
     ) -> None:
-        p, s, cells = circuit.parameters, circuit.spiking, Cells.of(circuit)
+        p, s, cells = circuit.parameters, circuit.spiking, Cells(circuit)
         self.p, self.s, self.x, self.alpha = p, s, x, circuit.alpha
-        own = cells.expanded(state)
         a = drive(own["W"], own["b"], x, circuit.alpha)
         self.begin = start(a / math.sqrt(s.cells), circuit.floor, state.last_size, circuit.gain)
         self.gain = circuit.strength * self.begin.gain
-        in_use = cells.repeated("recruited", state.in_use)
+        in_use = own["recruited"] >= 0
         answers = in_use & (self.begin.covered > 0)
         self.current = np.where(answers, np.maximum(self.gain * a, LOWEST), LOWEST)
         # Slow synapses decay now and grow with the spikes in the window.
@@ -150,18 +127,11 @@ class Presentation:
         self.V = np.outer(rest_u, in_use / math.sqrt(p.n_tiles))
         self.z = np.repeat(z, s.readout_cells)
         self.mu = np.repeat(np.array(p.mu_per_readout), s.readout_cells)
-        self.v_E = cells.phases(s.cells, p.n_tiles)
-        self.v_I = cells.phases(s.cells, p.n_interneurons)
-        self.v_Y = cells.readout_phases()
+        self.v_E, self.v_I, self.v_Y = (cells.phases(name) for name in "huy")
         m, k, r = len(self.v_E), len(self.v_I), len(self.v_Y)
-        self.inh, self.trace_E, self.count_E = np.zeros(m), np.zeros(m), np.zeros(m)
-        self.exc, self.trace_I, self.count_I = np.zeros(k), np.zeros(k), np.zeros(k)
-        self.net, self.total, self.count_Y = np.zeros(r), np.zeros(r), np.zeros(r)
-        self.fired: dict[str, list[tuple[int, int]]] = {
-            "excitatory": [],
-            "inhibitory": [],
-            "readout": [],
-        }
+        self.inh, self.trace_E, self.count_E = np.zeros((3, m))
+        self.exc, self.trace_I, self.count_I = np.zeros((3, k))
+        self.net, self.total, self.count_Y = np.zeros((3, r))
 
     def output(self) -> FloatArray:
         """What drives the readout cells: clip(mu net + z, -1, 1), or tanh."""
@@ -174,22 +144,18 @@ class Presentation:
 
     def trace(self, name: str) -> FloatArray:
         """What is recorded of h, u, V or y after a step."""
-        return {
-            "h": lambda: self.trace_E,
-            "u": lambda: self.trace_I,
-            "V": lambda: self.V.ravel(),
-            "y": self.output,
-        }[name]()
+        traces = {"h": self.trace_E, "u": self.trace_I, "V": self.V.ravel(), "y": self.output()}
+        return traces[name]
 
-    def step(self, number: int, rng: np.random.Generator) -> None:
-        """One step of dt: cells move, those that fire are delivered, then they are reset."""
+    def step(self, number: int, rng: np.random.Generator) -> dict[str, NDArray[np.int64]]:
+        """One step of dt: cells move, those that fire are delivered, then they are reset. Returns
+        the cells that fire."""
         e, i, y = self._move(rng)
         inside = float(number > self.s.n_steps - self.s.window_steps)
         self._deliver(e, i)
         self._learn(e, y, inside)
         self._reset(e, i, y, inside)
-        for group, spikes in (("excitatory", e), ("inhibitory", i), ("readout", y)):
-            self.fired[group] += [(number, int(cell)) for cell in spikes]
+        return {"excitatory": e, "inhibitory": i, "readout": y}
 
     def _move(self, rng: np.random.Generator) -> tuple[Any, Any, Any]:
         """Forward Euler from the old values; returns the cells that fire."""
@@ -215,9 +181,10 @@ class Presentation:
         self.v_Y = self.v_Y + dt * s.rate_y_ * output
         self.inh = self.inh * (1 - dt / s.tau_i_)
         self.exc = self.exc * (1 - dt / s.tau_e_)
-        self.net, self.total = (now * (1 - dt / s.tau_y_) for now in (self.net, self.total))
-        for name in ("trace_E", "trace_I"):
-            setattr(self, name, getattr(self, name) * (1 - dt / s.tau_trace_))
+        self.net = self.net * (1 - dt / s.tau_y_)
+        self.total = self.total * (1 - dt / s.tau_y_)
+        self.trace_E = self.trace_E * (1 - dt / s.tau_trace_)
+        self.trace_I = self.trace_I * (1 - dt / s.tau_trace_)
         fires_Y = np.abs(self.v_Y) >= 0.5
         return np.flatnonzero(fires_E), np.flatnonzero(fires_I), np.flatnonzero(fires_Y)
 
@@ -255,10 +222,8 @@ class Presentation:
             self.v_E[e] -= 1
             self.v_I[i] -= 1
         self.v_Y[y] -= np.where(self.v_Y[y] >= 0, 1.0, -1.0)
-        # A trace decays before it is seen, and its integral is to be 1/rate.
-        gamma = s.dt_ / s.tau_trace_
-        self.trace_E[e] += gamma / (1 - gamma) / (s.rate_h_ * s.dt_)
-        self.trace_I[i] += gamma / (1 - gamma) / (s.rate_u_ * s.dt_)
+        self.trace_E[e] += trace_step(s.dt_, s.tau_trace_, s.rate_h_)
+        self.trace_I[i] += trace_step(s.dt_, s.tau_trace_, s.rate_u_)
         self.count_E[e] += inside
         self.count_I[i] += inside
 

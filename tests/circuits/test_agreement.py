@@ -80,7 +80,7 @@ def test_one_object_of_each_kind_on_cython(quick_cython, monkeypatch):
                 item.codeobj_class = NumpyCodeObject
 
     monitor = partial(StateMonitor, codeobj_class=NumpyCodeObject)
-    monkeypatch.setattr("circuits.network.StateMonitor", monitor)
+    monkeypatch.setattr("brian2.StateMonitor", monitor)
     parameters = small_circuit(tile_radius=1.0)
     points, _, labels = moons(4, seed=2, after=0)
     done = [Noise(on="h", size=0.05, seed=2**31 - 1)]

@@ -54,7 +54,7 @@ def same(found: dict, expected: dict) -> None:
 def test_a_stream_that_restarts_under_gain_control(learn):
     circuit = circuit_of(n_readouts=2, mu=(3.0, 4.0), recruit_below=0.25, learning_rate=0.1)
     state, task = state_of(circuit), task_of(learn, 2)
-    found = WIRING.initial_values(circuit, state, task)
+    found = WIRING.initial_values(circuit, state, task, {})
     alpha = circuit.alpha
     expected = {
         "inputs": {"presentation": -1},
