@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from circuits.lift import FloatArray
 from circuits.state import CircuitState, Task, relative_change
 
 if TYPE_CHECKING:
-    from brian2 import Clock, Network
+    from brian2 import Clock, Network, StateMonitor
 
     from circuits.base import Circuit
     from circuits.circuit import ManifoldCircuit
@@ -19,17 +19,14 @@ if TYPE_CHECKING:
 Values = dict[str, dict[str, Any]]
 """Values of variables, by object and name, in SI units."""
 
-Watched = Mapping[str, tuple[str, str, list[str]]]
-"""Results of monitors: the object, the label in the monitor's name, and the variables."""
-
-WEIGHTS = {"V": "lateral", "W": "feedforward", "w": "classifier"}
-"""Weights, and the synapses that hold them."""
-
-SNAPSHOTS: Watched = {
-    "W": ("feedforward", "snapshots", ["W"]),
-    "b": ("excitatory", "snapshots", ["b"]),
-    "w": ("classifier", "snapshots", ["w"]),
+HOMES = {
+    **{"h": "excitatory", "u": "inhibitory", "y": "readout", "b": "excitatory"},
+    **{"V": "lateral", "W": "feedforward", "w": "classifier"},
 }
+"""The objects that hold the circuit's variables."""
+
+WEIGHTS = ("V", "W", "w")
+SNAPSHOTS = ("W", "b", "w")
 
 
 class Wiring:
@@ -47,19 +44,10 @@ class Wiring:
 
     paced = "inputs"
     """An object that acts once per presentation."""
-    settled: ClassVar[Watched] = {
-        "h": ("excitatory", "settled", ["h", "h_before"]),
-        "u": ("inhibitory", "settled", ["u", "u_before"]),
-        "y": ("readout", "settled", ["y"]),
-    }
-    """What is recorded once per presentation."""
-    traced: ClassVar[Watched] = {
-        "h": ("excitatory", "trace", ["h"]),
-        "u": ("inhibitory", "trace", ["u"]),
-        "V": ("lateral", "trace", ["V"]),
-        "y": ("readout", "trace", ["y"]),
-    }
-    """What ``record`` takes, at every step."""
+    settled: Mapping[str, list[str]] = {"h": ["h", "h_before"], "u": ["u", "u_before"], "y": ["y"]}
+    """Results of a presentation, and the variables to record."""
+    traced: Mapping[str, str] = {}
+    """Results of a step whose variable has another name."""
 
     def initial_values(
         self, circuit: Circuit, state: CircuitState, task: Task, values_set: dict[str, FloatArray]
@@ -83,7 +71,7 @@ class Wiring:
         """What "object.variable" holds of a field of the state."""
         field = circuit.parts.fields[name]
         value = getattr(state, field)
-        return circuit.model.packed(WEIGHTS[field], value) if field in WEIGHTS else value
+        return circuit.model.packed(HOMES[field], value) if field in WEIGHTS else value
 
     def shown(self, circuit: ManifoldCircuit, state: CircuitState) -> Values:
         """The state as values of the network's variables."""
@@ -97,7 +85,7 @@ class Wiring:
             return
         before = getattr(state, field)
         if field in WEIGHTS:
-            value = circuit.model.unpacked(WEIGHTS[field], value, before.shape)
+            value = circuit.model.unpacked(HOMES[field], value, before.shape)
         setattr(state, field, value.reshape(before.shape).astype(before.dtype))
 
     def monitors(
@@ -105,21 +93,18 @@ class Wiring:
     ) -> dict[str, Any]:
         """Monitors of what a run returns, by the result they hold: the settled rates once per
         presentation, traces at every step, weights after learning."""
-        from brian2 import StateMonitor
-
         step, show = network["excitatory"].clock, network[self.paced].clock
-
-        def monitor(clock: Clock, stage: str, home: str, label: str, variables: Any) -> Any:
-            name = f"{home}_{label}"
-            return StateMonitor(
-                network[home], variables, record=True, clock=clock, when=stage, name=name
-            )
-
-        found = {name: monitor(show, "record", *watched) for name, watched in self.settled.items()}
+        found = {
+            name: monitor(network, HOMES[name], variables, "settled", show)
+            for name, variables in self.settled.items()
+        }
         for name in record:
-            found[f"{name}_trace"] = monitor(step, "record", *self.traced[name])
-        for name, watched in SNAPSHOTS.items() if snapshots else ():
-            found[f"{name}_snapshots"] = monitor(show, "before_load", *watched)
+            variable = self.traced.get(name, name)
+            found[f"{name}_trace"] = monitor(network, HOMES[name], [variable], "trace", step)
+        for name in SNAPSHOTS if snapshots else ():
+            found[f"{name}_snapshots"] = monitor(
+                network, HOMES[name], [name], "snapshots", show, "before_load"
+            )
         return found
 
     def follow_readout(self, circuit: ManifoldCircuit, network: Network, every_step: bool) -> None:
@@ -154,8 +139,7 @@ class Wiring:
             self.take(circuit, state, name, np.array(final[name]))
         state.extra = {name: value.copy() for name, value in final.items() if name not in fields}
         state.shown += len(task.x)
-        if task.learn:
-            state.learned += len(task.x)
+        state.learned += len(task.x) * task.learn
         arrays = {name: recorded[name][name] for name in ("h", "u", "y")}
         arrays["change"] = relative_change(
             *(recorded[name][name + suffix] for name in "hu" for suffix in ("_before", ""))
@@ -168,7 +152,7 @@ class Wiring:
         for key, values in arrays.items():
             if (name := key.partition("_")[0]) in WEIGHTS:
                 shape = getattr(state, name).shape
-                arrays[key] = circuit.model.unpacked(WEIGHTS[name], values, shape)
+                arrays[key] = circuit.model.unpacked(HOMES[name], values, shape)
         return arrays
 
     def facts(self, circuit: ManifoldCircuit) -> dict[str, Any]:
@@ -206,3 +190,18 @@ def by_object(named: Mapping[str, Any]) -> Values:
         home, _, variable = name.partition(".")
         found.setdefault(home, {})[variable] = value
     return found
+
+
+def monitor(
+    network: Network,
+    home: str,
+    variables: list[str],
+    label: str,
+    clock: Clock,
+    stage: str = "record",
+) -> StateMonitor:
+    """A monitor of all elements of an object."""
+    from brian2 import StateMonitor
+
+    name = f"{home}_{label}"
+    return StateMonitor(network[home], variables, record=True, clock=clock, when=stage, name=name)

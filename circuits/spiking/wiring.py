@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
-from circuits.engines.wiring import Watched, Wiring
+from circuits.engines.wiring import Wiring, monitor
 from circuits.lift import FloatArray
 from circuits.spiking.cells import Cells
 from circuits.spiking.trains import GROUPS
@@ -18,18 +19,8 @@ class SpikingWiring(Wiring):
 
     sources = (*Wiring.sources, "spiking/layers.py", "spiking/wiring.py")
     paced = "excitatory_tally"
-    settled: ClassVar[Watched] = {
-        "h": ("excitatory", "settled", ["h"]),
-        "u": ("inhibitory", "settled", ["u"]),
-        "y": ("readout", "settled", ["y"]),
-        "gain": ("excitatory", "gain", ["gain"]),
-    }
-    traced: ClassVar[Watched] = {
-        "h": ("excitatory", "trace", ["tr"]),
-        "u": ("inhibitory", "trace", ["tr"]),
-        "V": ("lateral", "trace", ["V"]),
-        "y": ("readout", "trace", ["output"]),
-    }
+    settled: Mapping[str, list[str]] = {"h": ["h"], "u": ["u"], "y": ["y"]}
+    traced: Mapping[str, str] = {"h": "tr", "u": "tr", "y": "output"}
 
     def packed(self, circuit: Any, state: CircuitState, name: str) -> Any:
         """A field of the state, for every cell; V restarts at every presentation."""
@@ -52,6 +43,8 @@ class SpikingWiring(Wiring):
 
         traces = tuple(name for name in record if name != "spikes")
         found = super().monitors(network, traces, snapshots)
+        show = found["h"].clock
+        found["gain"] = monitor(network, "excitatory", ["gain"], "gain", show)
         for group in GROUPS if "spikes" in record else ():
             found[f"{group}_spikes"] = SpikeMonitor(network[group], name=f"{group}_spikes")
         return found

@@ -12,6 +12,7 @@ import pytest
 from circuits import (
     CircuitParameters,
     ManifoldCircuit,
+    Part,
     ReferenceCircuit,
     SphereLift,
     SpikingCircuit,
@@ -46,9 +47,7 @@ def reference(spiking=SHORT):
     return SpikingReference(small_circuit(mu=5.0), LIFT, spiking=spiking)
 
 
-@pytest.mark.parametrize(
-    "engine", ["reference", "numpy", pytest.param("cpp_standalone", marks=pytest.mark.slow)]
-)
+@pytest.mark.parametrize("engine", ["reference", *ENGINES])
 def test_two_halves_equal_one_whole(engine):
     points, labels = stream()
     whole, halves = (
@@ -123,6 +122,9 @@ def test_rate_circuit_and_twin_take_each_others_files_and_states(tmp_path):
     assert not [name for name in back.state.extra if name.startswith("cells.")]
     rate.state = twin.state
     np.testing.assert_array_equal(rate.predict(points[:5]).shape, (5, 1))
+    own = type("Own", (Part,), {})()
+    ReferenceCircuit(p, LIFT, tile_centers=points[:20], parts=[own]).save(tmp_path / "own.nc")
+    refused(lambda: SpikingCircuit.load(tmp_path / "own.nc", "numpy"), "parts .*Own")
 
 
 def test_weights_of_a_unit_are_the_mean_of_its_cells():
