@@ -53,6 +53,8 @@ _SHORT.maxstring = _SHORT.maxother = _SHORT.maxlong = SHOWN
 def shown(value: Any) -> str:
     """Any value as a message shows it: short, printable, on one line."""
     try:
+        if getattr(value, "shape", None) == ():  # one number of NumPy's
+            value = value.item()
         text = " ".join(_SHORT.repr(value).split())
     except Exception:  # a repr that fails must not hide the error that names the value
         text = f"a value of type {type(value).__name__}"
