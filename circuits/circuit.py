@@ -149,19 +149,8 @@ class ManifoldCircuit(Circuit):
                 f"{shown_path(path)} has values that were set on a spiking circuit's network "
                 f"({', '.join(kept.values_set)}): use SpikingCircuit.load"
             )
-        if model is None:
-            model = kept.model
-        circuit = cls(
-            kept.parameters,
-            kept.lift,
-            engine,
-            model=model,
-            perturbations=kept.perturbations,
-            parts=kept.parts_or(parts),
-        )
-        circuit._engine.values_set = kept.values_set
-        kept.restore(circuit)
-        return circuit
+        made: Self = kept.make(cls, engine, model=model, parts=parts)
+        return made
 
     def _advance(self, state: CircuitState, task: Task) -> dict[str, FloatArray]:
         return self._engine.advance(state, task)
@@ -255,21 +244,13 @@ class ReferenceCircuit(Circuit):
         from circuits.storage.saved_circuit import Kept
 
         kept = Kept(path)
-        circuit = cls(
-            kept.parameters,
-            kept.lift,
-            settling=settling,
-            model=kept.model if model is None else model,
-            perturbations=kept.perturbations,
-            parts=kept.parts_or(parts),
-        )
         if kept.values_set:
             raise ParameterError(
                 f"{shown_path(path)} has values that were set on a network "
                 f"({', '.join(kept.values_set)}), which NumPy does not have: use ManifoldCircuit"
             )
-        kept.restore(circuit)
-        return circuit
+        made: Self = kept.make(cls, settling=settling, model=model, parts=parts)
+        return made
 
     def _advance(self, state: CircuitState, task: Task) -> dict[str, FloatArray]:
         s = Scene(self, state, task)

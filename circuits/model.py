@@ -2,8 +2,7 @@
 
 For example, a leak in the excitatory cells:
 
-    from circuits import CircuitModel, ManifoldCircuit
-    from circuits.parts.other_readouts import GATED, learn_gated
+    from circuits import CircuitModel, ManifoldCircuit, Rule
 
     leaky = Rule("dh/dt = (gain*(a - inhibition) - 0.1*h)/tau_h : 1")
     circuit = ManifoldCircuit(parameters, lift, model=CircuitModel(excitatory=leaky))

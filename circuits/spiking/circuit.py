@@ -85,13 +85,9 @@ class SpikingCircuit(Spiking, ManifoldCircuit):
                     f"{shown_path(path)} has {what} ({', '.join(found)}), which a spiking circuit "
                     "cannot have"
                 )
-        circuit = cls(
-            kept.parameters,
-            kept.lift,
-            engine,
-            spiking=kept.spiking if spiking is None else spiking,
-            seed=kept.seed if seed is None else seed,
+        spiking = kept.spiking if spiking is None else spiking
+        seed = kept.seed if seed is None else seed
+        made: Self = kept.restored(
+            cls(kept.parameters, kept.lift, engine, spiking=spiking, seed=seed)
         )
-        circuit._engine.values_set = kept.values_set
-        kept.restore(circuit)
-        return circuit
+        return made

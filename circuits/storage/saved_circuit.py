@@ -163,10 +163,26 @@ class Kept:
             )
         return parts
 
-    def restore(self, circuit: Circuit) -> None:
-        """Let a circuit be in the state that was kept."""
+    def make(
+        self,
+        kind: Any,
+        *engine: str,
+        model: CircuitModel | None = None,
+        parts: Iterable[Part] | None = None,
+        **options: Any,
+    ) -> Any:
+        """The circuit that was kept, of a kind that can have a model, perturbations and parts."""
+        model = self.model if model is None else model
+        options |= {"perturbations": self.perturbations, "parts": self.parts_or(parts)}
+        return self.restored(kind(self.parameters, self.lift, *engine, model=model, **options))
+
+    def restored(self, circuit: Any) -> Any:
+        """The circuit, in the state that was kept and with the values that were set."""
+        if self.values_set:
+            circuit._engine.values_set = self.values_set
         with self._whole():
             circuit.state = self.state
+        return circuit
 
     @contextmanager
     def _whole(self) -> Iterator[None]:
