@@ -98,7 +98,7 @@ class Circuit(ABC):
         """The paper's two layers, and what the circuit has besides."""
         self._state: CircuitState | None = None
         self._turn = threading.RLock()
-        """Whoever presents something, or looks at the state, is alone with the circuit."""
+        """Held while points are presented or the state is read."""
         if tile_centers is not None:
             centers = as_points(tile_centers, lift.n_coordinates)
             if len(centers) != parameters.n_tiles:
@@ -310,7 +310,7 @@ class Circuit(ABC):
 
     @contextmanager
     def _attempt(self) -> Iterator[None]:
-        """Around presentations: undoes what they did besides `_state` if they fail."""
+        """Around presentations: if they fail, undo what they did besides `_state`."""
         yield
 
     def _start(self, x: FloatArray) -> CircuitState:

@@ -347,7 +347,7 @@ class Scene:
             self.at(stage)
 
     def _jump(self) -> tuple[FloatArray, FloatArray]:
-        """The closed form, along where u rests. A trace is its end at every step."""
+        """Jump to the closed form, with u in the direction of its rest; a trace stays there."""
         a, direction = self.a, self.u_rest / np.linalg.norm(self.u_rest)
         for part in self._circuit.parts.all:
             a = part.settled(self, a)

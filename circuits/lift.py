@@ -25,8 +25,8 @@ class SphereLift:
 
         x = (s - c, sqrt(R^2 - |s - c|^2)) / R,      |x| = 1,
 
-    and two lifted points that lie d apart *on the sphere of radius R* have the product
-    1 - d^2 / (2 R^2); for points near the centre d is their distance in the data.
+    and two points whose images on the sphere of radius R are d apart in a straight line have the
+    product 1 - d^2 / (2 R^2); near the centre d is their distance in the data.
 
     Parameters
     ----------

@@ -67,20 +67,17 @@ class Builder:
         self.show = PresentationClock(self.step, circuit.n_steps, "presentation_clock")
         self.next = LoadingClock(self.step, circuit.n_steps, "loading_clock")
         self.streams = stream_arrays(circuit.nothing().streams, chunk)
-        self.names = {"where": where(), **circuit.model.namespace}
-        for part in self.parts.all:
-            self.names |= part.namespace
-        self.sizes, self.moves, self.options = circuit.sizes(), {}, {}  # type: ignore[var-annotated]
-        for part in self.parts.all:
-            self.sizes |= part.groups
-            self.moves |= part.moves
-            self.options |= part.options
+        self.names = {
+            "where": where(),
+            **circuit.model.namespace,
+            **self.parts.collected("namespace"),
+        }
         self.made: dict[str, Any] = {}
         self.placed = 0
 
     def network(self, name: str) -> CircuitNetwork:
         """All of it."""
-        for home, size in self.sizes.items():
+        for home, size in (self.circuit.sizes() | self.parts.groups).items():
             self.made[home] = self.cells(home, size)
         for variable, target in self.parts.links.items():
             (home, own), (other, linked) = variable.split("."), target.split(".")
@@ -94,20 +91,20 @@ class Builder:
         """A group of cells."""
         return NeuronGroup(
             size,
-            clock=self.step if home in self.moves else self.show,
+            clock=self.step if home in self.parts.moves else self.show,
             namespace=self.names | (self.streams if home in ("inputs", "readout") else {}),
             **self.common(home),
         )
 
     def common(self, home: str) -> dict[str, Any]:
         """Arguments that cells and synapses have in common."""
-        text, moved = self.parts.equations(home), self.moves.get(home)
+        text, moved = self.parts.equations(home), self.parts.moves.get(home)
         found = Equations(text)
         for rate in moved[1] if moved else ():
             if rate not in found.diff_eq_names:
                 raise ParameterError(f"the equations of {rate} must have d{rate}/dt, got: {text}")
         method = {"method": ProjectedEuler(*moved[1])} if moved else {}
-        return {"model": found, "name": home, **method, **self.options.get(home, {})}
+        return {"model": found, "name": home, **method, **self.parts.options.get(home, {})}
 
     def connect(self, home: str, source: Any, target: Any) -> Synapses:
         """Synapses between all pairs, or those of the model's mask, numbered by (post, pre)."""
@@ -124,7 +121,7 @@ class Builder:
     def schedule(self) -> None:
         """Put everything that acts into its slot; in one slot the parts act in their order."""
         made = self.made
-        for home, (stage, _) in self.moves.items():
+        for home, (stage, _) in self.parts.moves.items():
             self.place(stage, made[home].state_updater)
         for part in self.parts.all:
             for order, (home, path) in enumerate(name.split(".") for name in part.paths):
@@ -146,11 +143,10 @@ class Builder:
             name=f"{home}_{label}",
         )
 
-    def place(self, stage: str, *objects: Any) -> None:
-        """Let objects act at a stage."""
-        for item in objects:
-            self.placed += 1
-            item.when, item.order, item._clock = stage, self.placed, self.clock(stage)
+    def place(self, stage: str, item: Any) -> None:
+        """Let an object act at a stage."""
+        self.placed += 1
+        item.when, item.order, item._clock = stage, self.placed, self.clock(stage)
 
     def clock(self, stage: str) -> Clock:
         """The clock of a stage."""

@@ -62,7 +62,7 @@ class Readout(Part):
         )
         self.parameters = {
             "readout.mu": np.array(p.mu_per_readout),
-            "classifier.running": float(p.readout_rate == "running_mean"),
+            "classifier.running": 1.0,
         }
 
     def start(self, state: CircuitState, task: Task) -> dict[str, Any]:

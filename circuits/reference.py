@@ -2,7 +2,7 @@
 
 x_t (n) is the input of presentation t. Layer one has excitatory rates h (m), inhibitory rates u
 (k), fast synapses V (k, m), slow synapses W (m, n) and biases b (m). Layer two has readouts y (r)
-with labels z (r) and synapses w (r, m). Eq. (Online1), (ystep), ... are the paper's labels.
+with labels z (r) and synapses w (r, m). Eq. (Online1), (ystep), ... are labels of the paper.
 """
 
 from __future__ import annotations

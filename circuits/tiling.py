@@ -14,7 +14,7 @@ and V settle. Every step of dt moves all three from their old values, and cuts t
 with gamma_h = gain dt/tau_h, gamma_u = dt/tau_u, gamma_V = dt/tau_V. At the end W and b learn:
 
     W <- W + eta (h x^T - W)               the updates after it
-    b <- b + eta (sqrt(alpha) h - b)       Eq. (bstep)
+    b <- b + eta (sqrt(alpha) h - b)       (without a label)
 """
 
 from __future__ import annotations

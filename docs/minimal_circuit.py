@@ -8,8 +8,9 @@ readout y answers, the slow synapses W and w and the bias b learn, and the next 
 
     python docs/minimal_circuit.py [number of points]
 
-Two things are not in the paper. Points are lifted onto a sphere, because a scalar product
-measures nearness only between vectors of equal length. Tiles start on the first points.
+The paper leaves some things open. Here points are lifted onto a sphere, because a scalar product
+measures nearness only between vectors of equal length; tiles start on the first points; h, u and V
+start every presentation at rest, with unequal u; and the gain is m/(1 - alpha).
 """
 
 import sys

@@ -45,7 +45,7 @@ Perturb = Annotated[
         "what is done to the circuit. May be given again."
     ),
 ]
-Quick = Annotated[bool, typer.Option(help="Reduced size: a minute for everything.")]
+Quick = Annotated[bool, typer.Option(help="Reduced size, for a first look.")]
 Out = Annotated[Path, typer.Option(help="Folder for results and figures.")]
 Data = Annotated[
     Path | None,

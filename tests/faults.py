@@ -13,7 +13,7 @@ The second command counts the faults that each test of a file finds alone: a tes
 may go.
 
 Why not a library: mutmut (3.8) mutates bodies of undecorated functions and turns strings into
-"XX...XX", so it makes no fault at all in `circuits/spiking/equations.py` and none inside Brian2
+"XX...XX", so it makes no fault at all in `circuits/spiking/layers.py` and none inside Brian2
 text, the heart of this project; cosmic-ray (8.7) leaves strings alone and runs the whole test
 command, five minutes here, for every fault. Neither compares two tiers.
 """

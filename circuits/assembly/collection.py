@@ -84,27 +84,18 @@ class Parts:
                         self._require_free(variable, owners[variable], part)
                         line = line._replace(about=line.about or known[name].about)
                     known[name], owners[variable] = line, part
-        self.state = self._collected("state")
-        self.fields: dict[str, str] = self._collected("fields")
-        self.links = {
-            name: target
-            for part in self.all
-            for name, target in part.links.items()
-            if owners.get(name) is part
-        }
-        self.summed = self._collected("summed")
-        self.synapses = self._collected("synapses")
-        self.parameters = {
-            name: value
-            for part in self.all
-            for name, value in part.parameters.items()
-            if owners.get(name) is part
-        }
+        self.state = self.collected("state")
+        self.fields: dict[str, str] = self.collected("fields")
+        self.links = self.collected("links", owners)
+        self.summed = self.collected("summed")
+        self.synapses, self.groups = self.collected("synapses"), self.collected("groups")
+        self.moves, self.options = self.collected("moves"), self.collected("options")
+        self.parameters = self.collected("parameters", owners)
         """Values of what stays as it is."""
         self.learning = [name for part in self.all for name in part.learning]
         self.fixed = {
             name: given
-            for name, given in self._collected("fixed").items()
+            for name, given in self.collected("fixed").items()
             if name in self.parameters
         }
         added = [name for part in self.all for name in part.added]
@@ -124,8 +115,14 @@ class Parts:
         found = [part.streams(presentations, learn) for part in self.all]
         return {name: values for streams in found for name, values in streams.items()}
 
-    def _collected(self, what: str) -> dict[str, Any]:
-        return {name: value for part in self.all for name, value in getattr(part, what).items()}
+    def collected(self, what: str, owners: Mapping[str, Part] | None = None) -> dict[str, Any]:
+        """What all parts declare, or only those whose line for the variable holds."""
+        return {
+            name: value
+            for part in self.all
+            for name, value in getattr(part, what).items()
+            if owners is None or owners.get(name) is part
+        }
 
     def _require_free(self, variable: str, first: Part, second: Part) -> None:
         """Refuse a second line for what a part remembers, or for what two users declare."""
@@ -214,7 +211,7 @@ class Parts:
         return found
 
     def write(self, c: Circuit, s: Any) -> dict[str, FloatArray]:
-        """The inverse, of what is remembered: as Brian2 has it."""
+        """What is remembered, as arrays of Brian2: the inverse of `read`."""
         found = {}
         for name in self.state:
             home, _, variable = name.partition(".")
@@ -228,15 +225,12 @@ class Parts:
 
     def _shape(self, c: Circuit, home: str) -> tuple[int, ...]:
         """(cell,) of a group, (post, pre) of synapses."""
-        sizes = c.sizes()
-        for part in self.all:
-            sizes |= part.groups
-        pairs = PAIRS | self.synapses
+        sizes, pairs = c.sizes() | self.groups, PAIRS | self.synapses
         return (sizes[home],) if home in sizes else tuple(sizes[one] for one in pairs[home][::-1])
 
 
 def _checking(method: Any) -> Any:
-    """A user's method, which may assign to what there is, and to nothing else."""
+    """A user's method, refused where it gives the circuit an attribute that it does not have."""
 
     def call(s: Any) -> None:
         known = set(vars(s))

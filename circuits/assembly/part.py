@@ -104,8 +104,9 @@ class Part:
         return {}
 
     def streams(self, presentations: NDArray[np.int64], learn: bool) -> dict[str, FloatArray]:
-        """Streams of its own beside points and labels: (presentation, column), by name. Its texts
-        look them up as name(presentation*usecond, column), its methods as ``s.name``."""
+        """Streams of its own beside points and labels: (presentation, column), by name. Texts on
+        inputs and readout look them up as name(presentation*usecond, column), methods as
+        ``s.name``."""
         return {}
 
     def change(self, state: CircuitState, presentation: int) -> None:

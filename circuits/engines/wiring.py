@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from circuits.lift import FloatArray
+from circuits.parts.timing import HOMES
 from circuits.state import CircuitState, Task, relative_change
 
 if TYPE_CHECKING:
@@ -18,12 +19,6 @@ if TYPE_CHECKING:
 
 Values = dict[str, dict[str, Any]]
 """Values of variables, by object and name, in SI units."""
-
-HOMES = {
-    **{"h": "excitatory", "u": "inhibitory", "y": "readout", "b": "excitatory"},
-    **{"V": "lateral", "W": "feedforward", "w": "classifier"},
-}
-"""The objects that hold the circuit's variables."""
 
 WEIGHTS = ("V", "W", "w")
 SNAPSHOTS = ("W", "b", "w")

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from circuits.assembly.part import Part
+from circuits.model import SYNAPSES
 from circuits.parts.lesion import Lesion, Lesions
 
 if TYPE_CHECKING:
     from circuits.base import Circuit
     from circuits.state import CircuitState, Task
 
-WEIGHTS = {"lateral": "V", "feedforward": "W", "classifier": "w"}
 CHANGED = {
     "after_lateral": ("lateral",),
     "after_restart": ("lateral",),
@@ -31,7 +31,7 @@ class CutSynapses(Part):
     called = "Lesion"
 
     def __init__(self, c: Circuit, lesions: Sequence[Lesion], hits: Lesions) -> None:
-        cut = [home for home in WEIGHTS if any(getattr(one, home) is not None for one in lesions)]
+        cut = [home for home in SYNAPSES if any(getattr(one, home) is not None for one in lesions)]
         self._hit, self._pack, self._cut, code = hits.hit, c.model.packed, cut, []
         self.equations = dict.fromkeys(cut, "perturbed_intact : 1    # 0: it is cut")
         recruits = c.parameters.tiles == "recruit"
@@ -40,7 +40,7 @@ class CutSynapses(Part):
             if not changed or (stage == "after_recruit" and not recruits):
                 continue
             for home in changed:
-                w = WEIGHTS[home]
+                w = SYNAPSES[home]
                 text = f"{w} = where(perturbed_intact > 0, {w}, 0)"
                 code.append((home, stage, text, f"cut_{stage}"))
             setattr(self, stage, partial(self._clear, changed))
@@ -58,5 +58,5 @@ class CutSynapses(Part):
     def _clear(self, homes: Sequence[str], s: Any) -> None:
         """The same in NumPy."""
         for home in homes:
-            weights = getattr(s, WEIGHTS[home])
-            setattr(s, WEIGHTS[home], np.where(self._hit(home, s.learned_at), 0.0, weights))
+            weights = getattr(s, SYNAPSES[home])
+            setattr(s, SYNAPSES[home], np.where(self._hit(home, s.learned_at), 0.0, weights))

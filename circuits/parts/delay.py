@@ -4,7 +4,7 @@ ago, V learns from those that are now."""
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -49,20 +49,17 @@ class DelayLine(Part):
     called = "Delay"
 
     def __init__(self, c: Circuit) -> None:
-        self._line = c.model.delay_line(c.parameters)
         self._reset = c.parameters.reset
-        self.state = dict.fromkeys(self._line, 0.0)
+        line = c.model.delay_line(c.parameters)
+        self.state = dict.fromkeys(line, 0.0)
+        self._past = {r: [n.partition(".")[2] for n in line if f".{r}_" in n] for r in "hu"}
         code: list[tuple[str, ...]] = []
         self.equations = {}
         for home, rate in (("excitatory", "h"), ("inhibitory", "u")):
-            past = [name.partition(".")[2] for name in self._line if name.startswith(home)]
-            moves = zip(reversed(past), [*reversed(past[:-1]), rate], strict=True)
-            lines = [
-                *(f"{name} : 1    # on its way" for name in past),
-                f"{rate}_seen = {past[-1]} : 1",
-            ]
-            self.equations[home] = "\n".join(lines)
-            move = "\n".join(f"{to} = {source}" for to, source in moves)
+            past = self._past[rate]
+            lines = [f"{name} : 1    # on its way" for name in past]
+            self.equations[home] = "\n".join([*lines, f"{rate}_seen = {past[-1]} : 1"])
+            move = "\n".join(f"{to} = {source}" for to, source in self._moves(rate))
             code.append((home, "before_rates", move, "transmit"))
             kept = "where(gain > 0, {}, 0)" if rate == "h" else "kept*{}"
             begin = [f"{name} = {rate if self._reset else kept.format(name)}" for name in past]
@@ -72,29 +69,28 @@ class DelayLine(Part):
     def start(self, state: CircuitState, task: Task) -> dict[str, Any]:
         """Before the first presentation nothing is on its way but what the rates are."""
         now = {"h": state.h, "u": state.u}
-        return {n: now[n.partition(".")[2][0]] for n in self._line if n not in state.extra}
+        return {n: now[n.partition(".")[2][0]] for n in self.state if n not in state.extra}
+
+    def _moves(self, rate: str) -> Iterator[tuple[str, str]]:
+        """The oldest rate first: each takes the value of the one after it."""
+        past = self._past[rate]
+        return zip(reversed(past), [*reversed(past[:-1]), rate], strict=True)
 
     # The same in NumPy
 
-    def _past(self, s: Any, rate: str) -> list[str]:
-        return [n.partition(".")[2] for n in self._line if n.partition(".")[2].startswith(rate)]
-
     def sums(self, s: Any) -> None:
         """The sums see late rates."""
-        h, u = (getattr(s, self._past(s, rate)[-1]) for rate in "hu")
+        h, u = (getattr(s, self._past[rate][-1]) for rate in "hu")
         s.inhibition, s.excitation = u @ s.V, s.V @ h
 
     def before_rates(self, s: Any) -> None:
         """Rates move along."""
-        for rate in "hu":
-            past = self._past(s, rate)
-            for to, source in zip(reversed(past), [*reversed(past[:-1]), rate], strict=True):
-                setattr(s, to, getattr(s, source))
+        for to, source in (move for rate in "hu" for move in self._moves(rate)):
+            setattr(s, to, getattr(s, source))
 
     def after_restart(self, s: Any) -> None:
         """Fill the line, or scale what carries over."""
         covered = float(np.all(np.asarray(s.gain) > 0))
         for rate, kept in (("h", covered), ("u", s.kept)):
-            for name in self._past(s, rate):
-                now = getattr(s, rate) if self._reset else kept * getattr(s, name)
-                setattr(s, name, now)
+            for name in self._past[rate]:
+                setattr(s, name, getattr(s, rate) if self._reset else kept * getattr(s, name))

@@ -3,6 +3,7 @@ no tile is recruited. What is frozen is kept before it would change, and put bac
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, field_validator
@@ -56,49 +57,26 @@ class Frozen(Part):
                 code.append((home, before, f"{kept} = {name}", f"freeze_{number}_{before}"))
                 put_back = f"{name} = where({when}, {kept}, {name})"
                 code.append((home, after, put_back, f"freeze_{number}_{after}"))
+                setattr(self, before, self._keep)
+                setattr(self, after, partial(self._put_back, "V" if name == "V" else "Wbw"))
         self.code = code
 
     def moves_rates(self) -> bool:
         """Rates settle elsewhere only if V cannot follow."""
         return "V" in self._what
 
-    # The same in NumPy
-
-    def _keep(self, s: Any, names: str) -> None:
-        self._kept |= {name: getattr(s, name) for name in names if name in self._what}
-
-    def _put_back(self, s: Any, names: str) -> None:
-        if s.strengths[self._number] > 0:
-            for name in names:
-                if name in self._what:
-                    setattr(s, name, self._kept[name])
+    # The same in NumPy; a part has the methods of its own stages.
 
     def recruit(self, s: Any) -> None:
         """Tiles are not recruited."""
         if "tiles" in self._what and s.strengths[self._number] > 0:
             s.joins = None
 
-    def before_learn(self, s: Any) -> None:
-        """Keep what would learn."""
-        self._keep(s, "Wbw")
+    def _keep(self, s: Any) -> None:
+        self._kept |= {name: getattr(s, name) for name in self._what if name != "tiles"}
 
-    def after_learn(self, s: Any) -> None:
-        """Put it back."""
-        self._put_back(s, "Wbw")
-
-    def before_sums(self, s: Any) -> None:
-        """Keep V."""
-        self._keep(s, "V")
-
-    def after_lateral(self, s: Any) -> None:
-        """Put it back."""
-        self._put_back(s, "V")
-
-    def before_restart(self, s: Any) -> None:
-        """Keep V as the last presentation left it."""
-        self._keep(s, "V")
-
-    def after_restart(self, s: Any) -> None:
-        """Put it back, but not before the circuit's first presentation."""
-        if s.number > 0:
-            self._put_back(s, "V")
+    def _put_back(self, names: str, s: Any) -> None:
+        """Not before the circuit's first presentation, where V was never left by another."""
+        for name in names if s.strengths[self._number] > 0 else ():
+            if name in self._what and (name != "V" or s.number > 0 or s.step > 0):
+                setattr(s, name, self._kept[name])

@@ -110,7 +110,6 @@ class ScaledStart(Part):
 class Start:
     """What the cell says of a presentation before it begins."""
 
-    size: float
     gain: float
     scale: float
     ratio: float
@@ -123,10 +122,10 @@ def start(a: FloatArray, floor: float, last: float, gain: float | None = None) -
     a constant ``gain`` nothing is scaled."""
     size = measured(a, floor)
     if gain is not None:
-        return Start(size, gain, 1.0, 1.0, 1.0, last)
+        return Start(gain, 1.0, 1.0, 1.0, last)
     if size == 0:
-        return Start(0.0, 0.0, 0.0, 1.0, 0.0, last)
-    return Start(size, 1 / size, math.sqrt(size), math.sqrt(size / last), 1.0, size)
+        return Start(0.0, 0.0, 1.0, 0.0, last)
+    return Start(1 / size, math.sqrt(size), math.sqrt(size / last), 1.0, size)
 
 
 def measured(a: FloatArray, floor: float) -> float:

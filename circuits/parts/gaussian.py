@@ -55,7 +55,7 @@ def _mix(key: Any) -> Any:
 
 
 def _uniform(key: NDArray[np.uint64]) -> Any:
-    """Between 0 and 1, and neither: the upper 53 bits, in the middle of what they stand for."""
+    """Uniform, strictly between 0 and 1: (upper 53 bits + 1/2) 2^-53."""
     return ((key >> np.uint64(11)).astype(float) + 0.5) * 2.0**-53
 
 
@@ -76,8 +76,8 @@ static inline double noise_of(const double size, const int64_t seed, const int64
     key = _gaussian_mix(key + (uint64_t)presentation);
     key = _gaussian_mix(key + (uint64_t)step);
     key = _gaussian_mix(key + (uint64_t)cell);
-    const double first = ((double)(key >> 11) + 0.5)*1.1102230246251565e-16;
-    const double second = ((double)(_gaussian_mix(key) >> 11) + 0.5)*1.1102230246251565e-16;
+    const double first = ((double)(key >> 11) + 0.5)*{2.0**-53!r};
+    const double second = ((double)(_gaussian_mix(key) >> 11) + 0.5)*{2.0**-53!r};
     return size*sqrt(-2*log(first))*cos(2*M_PI*second);
 }}
 """

@@ -103,7 +103,7 @@ class Lesions(Part):
         return self._hit[name][bisect.bisect_right(self.events, presentation)]
 
     def change(self, state: CircuitState, presentation: int) -> None:
-        """Take from a state what is gone at a presentation; what was taken before stays so."""
+        """Set to zero, in a state, all that is gone at a presentation."""
         tiles, cells = self.hit("tiles", presentation), self.hit("interneurons", presentation)
         # New arrays, because those in the state may have been handed out.
         state.recruited = np.where(tiles, GONE, state.recruited)

@@ -88,7 +88,7 @@ def takes_tiles(c: Circuit) -> bool:
 
 
 def checked_perturbations(given: Any) -> tuple[Perturbation, ...]:
-    """Perturbations as a tuple, or an error that says which one is none."""
+    """Return them as a tuple; raise ParameterError naming the first that is none."""
     if not isinstance(given, Iterable) or isinstance(given, str):
         raise ParameterError(f"perturbations must be a list of them, got {shown(given)}")
     found = tuple(given)
@@ -100,7 +100,7 @@ def checked_perturbations(given: Any) -> tuple[Perturbation, ...]:
 
 
 def perturbation_from(values: Any) -> Perturbation:
-    """A perturbation from what `Perturbation.described` made of it."""
+    """A perturbation from what `described` made of it."""
     if not isinstance(values, dict):
         raise ParameterError(f"a perturbation must have a kind and values, got {shown(values)}")
     kind = values.get("kind")

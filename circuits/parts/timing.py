@@ -69,7 +69,7 @@ class Perturbation(Parameters):
     """What all perturbations have in common."""
 
     def as_dict(self) -> dict[str, Any]:
-        """Its values as plain numbers and text; what was left out is left out."""
+        """Its values as plain numbers and text, without defaults."""
         return self.model_dump(by_alias=True, mode="json", exclude_defaults=True)
 
 
@@ -79,7 +79,7 @@ class Timed(Perturbation):
     at: Presentation = 0
     """The first presentation it holds for."""
     until: Presentation | None = None
-    """The first one it holds for no more; None is never."""
+    """The first presentation that it no longer affects; None: it never ends."""
 
     @model_validator(mode="after")
     def _check_times(self) -> Self:

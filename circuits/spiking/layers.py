@@ -282,7 +282,7 @@ class SpikingReadout(Readout):
             **_cell_values(c, self.equations["readout"], "readout", "y"),
             "readout.mu": cells.repeated("y", p.mu_per_readout),
             "readout.unit": cells.repeated("y", np.arange(p.n_readouts)),
-            "classifier.running": float(p.readout_rate == "running_mean"),
+            "classifier.running": 1.0,
             "classifier.q_net": 1 / (s.cells * s.rate_h_ * s.tau_y_),
         }
 

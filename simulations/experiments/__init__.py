@@ -52,24 +52,24 @@ EXPERIMENTS = {
         "label_change.LabelChange", "Sections 1, 4", "Labels change in the middle of the stream"
     ),
     "spiking-twin": Entry(
-        "spiking_twin.SpikingTwin", "past the paper", "The same circuit, with cells that fire"
+        "spiking_twin.SpikingTwin", "beyond the paper", "The same circuit, with cells that fire"
     ),
     "manifold-drift": Entry(
-        "manifold_drift.ManifoldDrift", "past the paper", "Tiles and labels follow moving moons"
+        "manifold_drift.ManifoldDrift", "beyond the paper", "Tiles and labels follow moving moons"
     ),
     "label-swap": Entry(
-        "label_swap.LabelSwap", "past the paper", "Classes exchange: carried or overwritten"
+        "label_swap.LabelSwap", "beyond the paper", "Classes exchange: carried or overwritten"
     ),
     "digits": Entry(
-        "digits.Digits", "past the paper", "Handwritten digits from a few labels, in one pass"
+        "digits.Digits", "beyond the paper", "Handwritten digits from a few labels, in one pass"
     ),
     "representational-drift": Entry(
         "representational_drift.RepresentationalDrift",
-        "past the paper",
+        "beyond the paper",
         "Fields drift in noise: what the population keeps, and the readout",
     ),
     "lesions": Entry(
-        "lesions.Lesions", "past the paper", "What is lost, late or noisy, and what it costs"
+        "lesions.Lesions", "beyond the paper", "What is lost, late or noisy, and what it costs"
     ),
 }
 

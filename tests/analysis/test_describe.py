@@ -198,7 +198,7 @@ def test_changed_parameters_show_up():
         "inhibitory": {"tau_u": "123.456789 ms"},
         "lateral": {"tau_V": "3.25 ms"},
         "readout": {"mu": "30, 10"},
-        "classifier": {"constant_rate": "0.125", "running": "0"},
+        "classifier": {"constant_rate": "0.125", "running": "1"},
     }.items():
         assert {name: start[group, name] for name in expected} == expected
 

@@ -71,7 +71,7 @@ def test_every_experiment_runs_and_names_its_claims(name):
     claims = get_experiment(name).claims(merged)
     for claim in claims:
         assert all(text.strip() for text in (claim.claim, claim.figure, claim.statistic))
-        assert bool(claim.paper.strip()) == (EXPERIMENTS[name].figure != "past the paper")
+        assert bool(claim.paper.strip()) == (EXPERIMENTS[name].figure != "beyond the paper")
         assert any(character.isdigit() for character in claim.figure)
         assert any(character.isdigit() for character in claim.short)
         assert len(claim.short) <= 60
