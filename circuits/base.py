@@ -96,6 +96,7 @@ class Circuit(ABC):
         """Drives |[a]_+| up to this count as nothing."""
         self.parts = self._assembled(checked_parts(parts))
         """The paper's two layers, and what the circuit has besides."""
+        self.parts.fit(self)
         self._state: CircuitState | None = None
         self._turn = threading.RLock()
         """Held while points are presented or the state is read."""

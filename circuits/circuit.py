@@ -17,11 +17,11 @@ from circuits.engines import choose_engine, make_engine
 from circuits.engines.wiring import Wiring
 from circuits.errors import EngineError, ParameterError, shown, shown_path
 from circuits.lift import FloatArray, SphereLift
-from circuits.model import CircuitModel
+from circuits.model import SYNAPSES, CircuitModel
 from circuits.parameters import CircuitParameters
 from circuits.parts.perturbations import Perturbation
 from circuits.reference import Paper, fixed_point
-from circuits.stages import EACH_PRESENTATION, EACH_STEP, STAGES, slots
+from circuits.stages import ALL, EACH_PRESENTATION, STAGES, slots
 from circuits.state import CircuitState, Task, relative_change
 
 if TYPE_CHECKING:
@@ -289,7 +289,7 @@ class Scene:
         ]
         self._stages = {
             stage: [method for slot in slots(stage) for method in self._methods[slot]]
-            for stage in (*EACH_STEP, *EACH_PRESENTATION)
+            for stage in ALL
         }
         self._path: list[Any] = []
         self.learn, self.learned_at, self.learned = task.learn, state.learned, state.learned
@@ -317,8 +317,11 @@ class Scene:
             for name in task.record
         }
         self.at("answer")
+        for name in task.record:  # what parts have made of it since
+            found[f"{name}_trace"][-1] = getattr(self, name)
         found |= {"h": self.h, "u": self.u, "y": self.y}
         found["change"] = relative_change(before[0], self.h, before[1], self.u)
+        self.at("record")
         for stage in EACH_PRESENTATION[1:answer]:
             self.at(stage)
         self.learned += self.learn
@@ -330,6 +333,12 @@ class Scene:
         """What happens at a stage."""
         for method in self._stages[stage]:
             method(self)
+
+    def mask(self) -> None:
+        """Leave no weights where there are no synapses."""
+        for home in self._circuit.model.connections:
+            weights = self._circuit.model.masked(home, getattr(self, SYNAPSES[home]))
+            setattr(self, SYNAPSES[home], weights)
 
     def _settle(self) -> tuple[FloatArray, FloatArray]:
         """Take the steps; returns h and u before the last."""

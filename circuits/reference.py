@@ -167,12 +167,12 @@ class Paper:
         s.u = self.rule["inhibitory"](s.u, s.excitation, self.gamma[1])
 
     def before_answer(self, s: Any) -> None:
-        """The input of the readout."""
-        s.net = s.w @ s.h
+        """What mu multiplies."""
+        s.net = np.matmul
 
     def answer(self, s: Any) -> None:
         """The readout."""
-        s.y = self.rule["readout"](s.net, s.z, self.mu)
+        s.y = self.rule["readout"](s.net(s.w, s.h), s.z, self.mu)
 
     def before_learn(self, s: Any) -> None:
         """The rate of w: 1/(t + 1), t from 0."""

@@ -26,8 +26,9 @@ def slots(*stages: str) -> tuple[str, ...]:
     return tuple(slot for stage in stages for slot in (f"before_{stage}", stage, f"after_{stage}"))
 
 
-STAGES = slots(*EACH_STEP, *EACH_PRESENTATION)
-"""All places at which a part can act."""
+ALL = (*EACH_STEP, "answer", "record", *EACH_PRESENTATION[1:])
+STAGES = slots(*ALL)
+"""All places at which a part can act; at ``record`` a run stores its results first."""
 
 LOADING = slots(*EACH_PRESENTATION[EACH_PRESENTATION.index("load") :])[1:]
 """Slots in which the next point is loaded: at the start of a stream, and after every presentation

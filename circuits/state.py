@@ -95,6 +95,13 @@ def checked_state(circuit: Circuit, state: Any) -> CircuitState:
         )
     if not isinstance(state.extra, dict):
         raise InputError(f"the state's extra must be a dictionary, got {shown(state.extra)}")
+    for name in state.extra:
+        home, _, variable = name.partition(".")
+        known = circuit.parts.lines.get(home, {})
+        if home in circuit.parts.lines and variable not in known and "_past_" not in variable:
+            raise InputError(
+                f"the state has {name}, which this circuit has not: give it the same parts"
+            )
     line = circuit.model.delay_line(circuit.parameters)
     if any("_past_" in name and name not in line for name in state.extra):
         raise InputError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ from circuits.assembly.lines import Line, lines_of, plain_text
 from circuits.assembly.part import OWN, Part
 from circuits.errors import ParameterError, shown
 from circuits.lift import FloatArray
-from circuits.stages import PAIRS
+from circuits.stages import EACH_STEP, LOADING, PAIRS, STAGES, slots
 
 if TYPE_CHECKING:
     from circuits.base import Circuit
@@ -53,7 +54,9 @@ def checked_parts(given: Any) -> tuple[Part, ...]:
             raise ParameterError(f"a part must be an instance of circuits.Part, got {shown(part)}")
         part.check()
         if part.name in names:
-            raise ParameterError(f"two parts are called {part.name}: give one of them another name")
+            raise ParameterError(
+                f"two parts are called {part.name}: give one another name (called)"
+            )
         names.add(part.name)
     return found
 
@@ -62,7 +65,7 @@ NAMES = (
     *(*"xzahuVWbwy", "recruited", "inhibition", "excitation", "gain", "net", "rate", "label"),
     *("h_start", "u_start", "u_rest", "kept", "begin", "joins", "wanted", "last_size"),
     *("learn", "learned", "learned_at", "number", "step", "strengths", "sqrt_alpha"),
-    *("at", "move", "present", "store"),
+    *("at", "mask", "move", "present", "store"),
 )
 """What NumPy's methods find besides the variables of parts."""
 
@@ -75,6 +78,7 @@ class Parts:
         self.lines: dict[str, dict[str, Line]] = {}
         """The equations of every object, by variable."""
         owners: dict[str, Part] = {}
+        replaced: list[str] = []
         for part in self.all:
             for home, text in part.equations.items():
                 known = self.lines.setdefault(home, {})
@@ -82,16 +86,23 @@ class Parts:
                     variable = f"{home}.{name}"
                     if name in known:
                         self._require_free(variable, owners[variable], part)
+                        replaced.append(variable)
                         line = line._replace(about=line.about or known[name].about)
                     known[name], owners[variable] = line, part
         self.state = self.collected("state")
         self.fields: dict[str, str] = self.collected("fields")
+        self.parameters = self.collected("parameters", owners)
+        """Values of what stays as it is."""
+        sums = {name.rpartition("_")[0] for lines in self.lines.values() for name in lines}
+        for name in _left_over(users):
+            if name not in self.parameters and name.partition(".")[2] not in sums:
+                self.state.setdefault(name, 0.0)
         self.links = self.collected("links", owners)
         self.summed = self.collected("summed")
         self.synapses, self.groups = self.collected("synapses"), self.collected("groups")
         self.moves, self.options = self.collected("moves"), self.collected("options")
-        self.parameters = self.collected("parameters", owners)
-        """Values of what stays as it is."""
+        self._replacing = {owners[name].name: name for name in replaced if owners[name] in users}
+        self._check_namespaces()
         self.learning = [name for part in self.all for name in part.learning]
         self.fixed = {
             name: given
@@ -117,8 +128,9 @@ class Parts:
 
     def collected(self, what: str, owners: Mapping[str, Part] | None = None) -> dict[str, Any]:
         """What all parts declare, or only those whose line for the variable holds."""
+        numbers = what in ("state", "parameters")
         return {
-            name: value
+            name: part.value(name, value) if numbers and part in self.users else value
             for part in self.all
             for name, value in getattr(part, what).items()
             if owners is None or owners.get(name) is part
@@ -130,6 +142,36 @@ class Parts:
             raise ParameterError(
                 f"{second.name} and {first.name} both declare {variable}: give one another name"
             )
+
+    def _check_namespaces(self) -> None:
+        """Refuse a name that means one thing to one part and something else to another."""
+        meanings: dict[str, tuple[Part, Any]] = {}
+        for part in self.all:
+            for name, value in part.namespace.items():
+                first, known = meanings.setdefault(name, (part, value))
+                if part in self.users and known is not value:
+                    raise ParameterError(
+                        f"{part.name} and {first.name} both have {name} in their namespaces: give "
+                        "one another name"
+                    )
+
+    def fit(self, c: Circuit) -> None:
+        """Refuse values of users' parts that do not fit; arrays are held as Brian2 has them."""
+        for values in (self.state, self.parameters):
+            for name, value in values.items():
+                if not isinstance(value, np.ndarray) or name not in self.shown:
+                    continue
+                home, _, variable = name.partition(".")
+                shape = () if self.lines[home][variable].shared else self._shape(c, home)
+                if value.ndim and value.shape != shape:
+                    raise ParameterError(
+                        f"{name} must be one number{f' or have the shape {shape}' if shape else ''}"
+                        f", got the shape {value.shape}"
+                    )
+                matrix = value.ndim == 2
+                values[name] = (
+                    c.model.packed(home, value) if matrix else value if value.ndim else value.item()
+                )
 
     def about(self, home: str, name: str) -> str:
         """What a variable is, as its declaration says, or that of the one it is linked to."""
@@ -169,6 +211,14 @@ class Parts:
                 )
             named[name] = variable
         for part in self.users:
+            lines = [line for text in part.equations.values() for line in lines_of(text).values()]
+            moving = [line.name for line in lines if line.differential or "(summed)" in line.text]
+            moving += [self._replacing[part.name]] if part.name in self._replacing else []
+            if moving and not any(callable(getattr(part, stage, None)) for stage in STAGES):
+                raise ParameterError(
+                    f"{part.name} has equations of {moving[0]} and no method, which the NumPy "
+                    "reference needs: define one for a stage, or use ManifoldCircuit"
+                )
             for _, stage, *_ in part.code:
                 if not callable(getattr(part, stage, None)):
                     raise ParameterError(
@@ -202,12 +252,14 @@ class Parts:
         for name in self.shown:
             value = state.extra.get(name, values.get(name, 0.0))
             home, _, short = name.partition(".")
+            unit = self.lines[home][short].text.partition(":")[2].split()[0]
+            kind = {"integer": int, "boolean": bool}.get(unit, float)
             if self.lines[home][short].shared:
-                found[short] = float(np.ravel(value)[0])
+                found[short] = kind(np.ravel(value)[0])
             elif len(shape := self._shape(c, home)) == 2 and np.ndim(value):
-                found[short] = c.model.unpacked(home, np.asarray(value, dtype=float), shape)
+                found[short] = c.model.unpacked(home, np.asarray(value, dtype=kind), shape)
             else:
-                found[short] = np.broadcast_to(value, shape).astype(float)
+                found[short] = np.broadcast_to(value, shape).astype(kind)
         return found
 
     def write(self, c: Circuit, s: Any) -> dict[str, FloatArray]:
@@ -229,12 +281,44 @@ class Parts:
         return (sizes[home],) if home in sizes else tuple(sizes[one] for one in pairs[home][::-1])
 
 
+def _left_over(parts: Sequence[Part]) -> list[str]:
+    """Variables of parts that are read before they are computed: the last point has left them."""
+    order = (*LOADING, *slots(*EACH_STEP), *STAGES)
+    texts = [entry[:3] for part in parts for entry in part.code]
+    texts += [
+        (home, "before_sums", line.text.partition("=")[2])
+        for part in parts
+        for home, text in part.equations.items()
+        for line in lines_of(text).values()
+    ]
+    texts.sort(key=lambda entry: order.index(entry[1]))
+    rows = [(home, row) for home, _, text in texts for row in text.splitlines()]
+
+    def is_read(home: str, name: str) -> bool:
+        for at, row in rows:
+            if re.search(rf"\b{name}(_pre|_post)?\b", row):
+                return not (at == home and re.match(rf"\s*{name}\s*=(?!=)", row))
+        return False
+
+    return [
+        f"{home}.{line.name}"
+        for part in parts
+        for home, text in part.equations.items()
+        for line in lines_of(text).values()
+        if not line.derived and is_read(home, line.name)
+    ]
+
+
 def _checking(method: Any) -> Any:
     """A user's method, refused where it gives the circuit an attribute that it does not have."""
 
     def call(s: Any) -> None:
         known = set(vars(s))
+        for name, value in vars(s).items():  # or changes in place would change results as well
+            if isinstance(value, np.ndarray):
+                vars(s)[name] = value.copy()
         method(s)
+        s.mask()
         for name in vars(s).keys() - known:
             raise AttributeError(f"a circuit has no {name!r}: declare it in a part's equations")
 

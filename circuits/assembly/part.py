@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from circuits.assembly.lines import lines_of, needs_start, plain_text
 from circuits.errors import ParameterError, shown
 from circuits.lift import FloatArray
-from circuits.stages import EACH_PRESENTATION, EACH_STEP, STAGES, slots
+from circuits.stages import ALL, EACH_STEP, STAGES, slots
 
 if TYPE_CHECKING:
     from circuits.state import CircuitState, Task
@@ -25,6 +25,9 @@ OBJECTS = (
     *("lateral", "feedforward", "classifier"),
 )
 """The objects of the network that a part can add to."""
+
+SETTLING = {*"huV", "gain", "h_seen", "u_seen", "inhibition_pre", "excitation_post"}
+"""Variables whose equations decide how the rates settle."""
 
 OWN = ("groups", "synapses", "links", "summed")
 """What a part can say of objects of its own."""
@@ -38,9 +41,11 @@ class Part:
     equations
         Lines for the equations of an object of the network, by its name.
     state
-        Initial values of the variables that a circuit remembers, by "object.variable".
+        Initial values of the variables that a circuit remembers, by "object.variable": a number, or
+        an array with one for each cell, or for each synapse (post, pre). A variable that is read
+        before it is computed is remembered too, and starts at zero.
     parameters
-        Values of the variables that stay as they are, by "object.variable".
+        Values of the variables that stay as they are, in the same form.
     code
         (object, stage, Brian2 text), with a stage of `circuits.stages`, such as "after_learn".
     namespace
@@ -50,9 +55,9 @@ class Part:
     the circuit's.
 
     The reference calls the method of a stage's name with the circuit ``s``, which has ``h``, ``u``,
-    ``V``, ``W``, ``b``, ``w``, ``recruited``, ``x``, ``z``, ``a`` and ``y``, at every step
-    ``inhibition`` and ``excitation``, and the part's own variables. What the method assigns to them
-    holds from then on.
+    ``V``, ``W``, ``b``, ``w``, ``recruited``, ``x``, ``z`` and ``a``, from "answer" on ``y``, at
+    every step ``inhibition`` and ``excitation``, and the part's own variables. What the method does
+    to them holds from then on.
     """
 
     equations: Mapping[str, str] = {}
@@ -121,11 +126,13 @@ class Part:
 
     def moves_rates(self) -> bool:
         """Whether it acts while the rates settle, so that the closed form does not hold."""
-        moved = [line for text in self.equations.values() for line in lines_of(text)]
+        lines = [line for text in self.equations.values() for line in lines_of(text).values()]
+        moved = {line.name for line in lines}
         during = slots(*EACH_STEP)
         acts = any(callable(getattr(self, stage, None)) for stage in during)
         acts |= any(entry[1] in during for entry in self.code)
-        return acts or bool({"h", "u", "V", "gain", "h_seen", "u_seen"} & set(moved))
+        acts |= any(line.differential for line in lines)
+        return acts or bool(SETTLING & moved)
 
     def texts(self) -> dict[str, Any]:
         """What it adds to the network's program."""
@@ -141,13 +148,56 @@ class Part:
         from circuits.model import described_value
 
         return self.texts() | {
-            "state": {k: float(v) for k, v in sorted(self.state.items())},
-            "parameters": {k: float(v) for k, v in sorted(self.parameters.items())},
+            "state": {k: self.value(k, v).tolist() for k, v in sorted(self.state.items())},
+            "parameters": {
+                k: self.value(k, v).tolist() for k, v in sorted(self.parameters.items())
+            },
             "namespace": {k: described_value(v) for k, v in sorted(self.namespace.items())},
         }
 
+    def value(self, name: str, given: Any) -> FloatArray:
+        """A value of its state or parameters, in SI units."""
+        try:
+            found: FloatArray = np.array(given, dtype=float)
+        except (TypeError, ValueError):
+            found = np.array(np.nan)
+        if not np.isfinite(found).all():
+            raise ParameterError(
+                f"{self.name} gives {name} the value {shown(given)}: give a finite number, or an "
+                "array of them"
+            )
+        return found
+
+    def _check_kinds(self) -> None:
+        for name in ("equations", "state", "parameters", "namespace", *OWN):
+            if not isinstance(given := getattr(self, name), Mapping):
+                raise ParameterError(
+                    f"{name} of {self.name} must be a dictionary, got {shown(given)}"
+                )
+        for home, text in self.equations.items():
+            if not isinstance(text, str):
+                raise ParameterError(
+                    f"the equations that {self.name} adds to {home} must be text, got {shown(text)}"
+                )
+        for entry in self.code:
+            whole = isinstance(entry, tuple | list) and len(entry) in (3, 4)
+            if not whole or not all(isinstance(text, str) for text in entry):
+                raise ParameterError(
+                    f"{self.name} has the code {shown(entry)}: each entry is (object, stage, text)"
+                )
+
     def check(self) -> None:
         """Refuse what no circuit could have."""
+        self._check_kinds()
+        for name in vars(type(self)):
+            if name.startswith(("before_", "after_")) and name not in STAGES:
+                raise ParameterError(f"{self.name} has a method {name}, and there is no such stage")
+        for name in [*self.groups, *self.synapses]:
+            if name in OBJECTS:
+                raise ParameterError(
+                    f"{self.name} has objects of its own called {name}, as the circuit has: give "
+                    "them another name"
+                )
         homes = (*OBJECTS, *self.groups, *self.synapses)
         for home in [*self.equations, *(entry[0] for entry in self.code)]:
             if home not in homes:
@@ -158,7 +208,7 @@ class Part:
             if stage not in STAGES:
                 raise ParameterError(
                     f"{self.name} has code at {shown(stage)}: use one of "
-                    f"{', '.join((*EACH_STEP, *EACH_PRESENTATION))}, or before_ or after_ one of "
+                    f"{', '.join(ALL)}, or before_ or after_ one of "
                     "them"
                 )
         declared = {
@@ -170,6 +220,7 @@ class Part:
                     f"{self.name} gives a value to {shown(name)}, which its equations do not "
                     "declare: name it as object.variable"
                 )
+            self.value(name, {**self.parameters, **self.state}[name])
         remembered = {name for name, line in declared.items() if line.differential}
         remembered |= {f"{home}.{n}" for home, _, text, *_ in self.code for n in needs_start(text)}
         for name in sorted(remembered & declared.keys() - self.state.keys()):

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from brian2 import Quantity, second
 
 from analysis.describe import tables
 from circuits import Delay, Lesion, ManifoldCircuit, Noise, Part, ReferenceCircuit, SphereLift
@@ -21,6 +22,7 @@ from tests.refusing import refused
 
 LIFT = SphereLift(center=(0.5, 0.25), radius=3.0)
 PARAMETERS = small_circuit(n_tiles=8, tile_radius=0.5)
+M, K = PARAMETERS.n_tiles, PARAMETERS.n_interneurons
 POINTS, _, LABELS = moons(40, after=10)
 CUT = 17
 CLOSE = 1e-10  # rounding of 40 presentations
@@ -87,6 +89,43 @@ class Meter(Part):
         s.saved = 0.5 * s.saved + s.h.sum()
 
 
+class Habits(Part):
+    """Arrays, a quantity, whole numbers, what the last point left, changes in place."""
+
+    equations = {
+        "excitatory": "share : 1\nspent : 1\nturns : integer\ntau_s : second (shared)",
+        "lateral": "first : 1",
+    }
+    state = {"excitatory.turns": 1, "lateral.first": np.arange(K * M).reshape(K, M) / 100}
+    parameters = {
+        "excitatory.share": np.linspace(0.5, 1, M),
+        "excitatory.tau_s": Quantity(0.5, dim=second.dim),
+    }
+    code = (
+        ("excitatory", "before_recruit", "a -= spent"),
+        ("lateral", "after_lateral", "first = 0.5*first + V"),
+        ("excitatory", "before_answer", "h = share*h"),
+        ("excitatory", "record", "turns = (turns + 1) % 3"),
+        ("excitatory", "after_learn", "spent = 0.1*h*turns*tau_s/second"),
+    )
+
+    def before_recruit(self, s):
+        s.a -= s.spent
+
+    def after_lateral(self, s):
+        s.first = 0.5 * s.first + s.V
+
+    def before_answer(self, s):
+        s.h *= s.share
+
+    def record(self, s):
+        s.turns = (s.turns + np.ones_like(s.turns)) % 3
+
+    def after_learn(self, s):
+        s.spent = 0.1 * s.h * s.turns * s.tau_s
+        s.h *= 0  # the results have their own
+
+
 class Count(Part):
     """Counts the presentations at both of their ends, and the steps."""
 
@@ -103,7 +142,7 @@ def in_pieces(circuit):
     """Two runs with a prediction between, and what the parts remember at the end."""
     runs = [circuit.run(POINTS[:CUT], LABELS[:CUT])]
     answers = circuit.predict(POINTS[:5])
-    runs.append(circuit.run(POINTS[CUT:], LABELS[CUT:], record=("h", "V")))
+    runs.append(circuit.run(POINTS[CUT:], LABELS[CUT:], record=("h", "V", "y")))
     return runs, answers, {k: np.ravel(v) for k, v in circuit.state.extra.items()}
 
 
@@ -120,11 +159,12 @@ def assert_same(found, expected) -> None:
 
 @on_two_engines
 def test_a_part_does_the_same_on_brian2_and_in_numpy(engine):
-    parts = [Fatigue(), Shunt(), Meter()]
+    parts = [Fatigue(), Shunt(), Meter(), Habits()]
     expected = in_pieces(ReferenceCircuit(PARAMETERS, LIFT, parts=parts))
     found = in_pieces(ManifoldCircuit(PARAMETERS, LIFT, engine, parts=parts))
     assert_same(found, expected)
     names = {"excitatory.tired", "feedforward.use", "lateral.most", "meter.saved"}
+    names |= {"excitatory.turns", "excitatory.spent", "lateral.first"}
     assert set(expected[2]) == names
     assert all(value.any() for value in expected[2].values())
     plain = in_pieces(ReferenceCircuit(PARAMETERS, LIFT))
@@ -162,7 +202,13 @@ def test_the_closed_form_takes_parts_that_leave_settling_alone():
     stepped = ReferenceCircuit(settled, LIFT, parts=[Fatigue()])
     one, other = exact.run(POINTS, LABELS), stepped.run(POINTS, LABELS)
     assert np.abs(one["h"].values - other["h"].values).max() <= 1e-8  # what 300 steps leave
-    for part, settling, named in ((Shunt(), "exact", "Shunt"), (Count(), "dynamics", "after_res")):
+    slow = {"equations": {"readout": "dq/dt = -q/second : 1"}, "state": {"readout.q": 0}}
+    for part, settling, named in (
+        (Shunt(), "exact", "Shunt"),
+        (Count(), "dynamics", "after_res"),
+        (odd_part(**slow), "dynamics", "q"),
+        (odd_part(**slow, after_learn=lambda self, s: None), "exact", "Odd"),
+    ):
         options = {"settling": settling, "parts": [part]}
         refused(lambda options=options: ReferenceCircuit(PARAMETERS, LIFT, **options), named)
 
@@ -192,6 +238,7 @@ def test_what_users_set_of_a_part():
     twice.state = {"excitatory.tired": 0.1}
     expected = ReferenceCircuit(PARAMETERS, LIFT, parts=[twice()])
     expected.run(POINTS, LABELS)
+    refused(lambda: setattr(ReferenceCircuit(PARAMETERS, LIFT), "state", expected.state), "tired")
     tired = expected.state.extra["excitatory.tired"]
     assert np.abs(circuit.state.extra["excitatory.tired"] - tired).max() <= CLOSE
     tiles.doubled = 3
@@ -246,6 +293,16 @@ BAD = [
         "readout.a",
     ),
     (odd_part(equations={"excitatory": "h : 1"}), "h"),
+    (odd_part(equations={"excitatory": 1}), "excitatory"),
+    (odd_part(code=("excitatory", "after_learn", "h = 0")), "'excitatory'"),
+    (odd_part(state=["excitatory.tired"]), "excitatory.tired"),
+    (odd_part(groups={"readout": 3}), "readout"),
+    (odd_part(after_lunch=lambda self, s: None), "after_lunch"),
+    ([odd_part(namespace={"k": 1.0}), type("Even", (Part,), {"namespace": {"k": 2.0}})()], "k"),
+    *(
+        (odd_part(equations={"lateral": "q : 1"}, parameters={"lateral.q": value}), "lateral.q")
+        for value in (np.nan, "50 ms", np.ones((2, 3)))
+    ),
     ("Fatigue", "Fatigue"),
     ([Fatigue(), Fatigue()], "Fatigue"),
 ]
