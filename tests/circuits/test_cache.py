@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import json
 import os
 import shutil
 import signal
@@ -28,18 +27,6 @@ from tests.refusing import refused
 
 LIFT = SphereLift(center=(0.5, 0.25), radius=3.0)
 pytestmark = pytest.mark.filterwarnings("ignore::circuits.errors.UnsettledWarning")
-
-PROCESS = """
-import json, sys, warnings
-warnings.simplefilter("ignore")
-import numpy as np
-from circuits import CircuitParameters, ManifoldCircuit, SphereLift
-parameters = CircuitParameters(n_tiles=3, n_interneurons=2, steps_per_presentation=10)
-circuit = ManifoldCircuit(parameters, SphereLift((0, 0), 3), "cpp_standalone")
-made = circuit.prepare()
-run = circuit.run(np.random.default_rng(0).uniform(-1, 1, (20, 2)), np.ones(20))
-print(json.dumps([made, "brian2" in sys.modules, float(run["w"].sum())]))
-"""
 
 
 @pytest.fixture
@@ -81,10 +68,6 @@ def filled_cache(own_cache, one_build, monkeypatch) -> Path:
     return own_cache
 
 
-def start_process(code: str = PROCESS) -> subprocess.Popen[str]:
-    return subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
-
-
 def run_once(**changes):
     parameters = small_circuit(tile_radius=1.0, **changes)
     points, _, labels = moons(20, after=5)
@@ -94,22 +77,6 @@ def run_once(**changes):
     expected = ReferenceCircuit(parameters, LIFT).run(points, labels)
     assert np.abs(run["h"].values - expected["h"].values).max() <= 1e-10
     return made
-
-
-@pytest.mark.slow
-def test_processes_at_once_make_one_build_and_another_compiles_nothing(own_cache):
-    def answer(process):
-        output, _ = process.communicate()
-        assert process.returncode == 0
-        return json.loads(output)
-
-    first = [answer(process) for process in [start_process() for _ in range(2)]]
-    assert sorted(built for built, _, _ in first) == [False, True]
-    last = answer(start_process())
-    assert last[:2] == [False, False]  # not compiled, Brian2 not even imported
-    assert {result for _, _, result in [*first, last]} == {last[2]}
-    assert len(list(own_cache.glob("*/manifest.json"))) == 1
-    assert not list(own_cache.glob("*.new-*"))
 
 
 def test_threads_at_once_make_one_build(own_cache):
@@ -457,7 +424,7 @@ except KeyboardInterrupt:
 
 
 def test_an_interrupt_stops_the_program_and_leaves_nothing_behind():
-    process = start_process(LONG)
+    process = subprocess.Popen([sys.executable, "-c", LONG], stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     assert int(process.stdout.readline()) >= 0  # it is running, and says how far it is
     children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from brian2 import Quantity, second
+from brian2 import ms
 
 from analysis.describe import tables
 from circuits import Delay, Lesion, ManifoldCircuit, Noise, Part, ReferenceCircuit, SphereLift
@@ -97,10 +97,7 @@ class Habits(Part):
         "lateral": "first : 1",
     }
     state = {"excitatory.turns": 1, "lateral.first": np.arange(K * M).reshape(K, M) / 100}
-    parameters = {
-        "excitatory.share": np.linspace(0.5, 1, M),
-        "excitatory.tau_s": Quantity(0.5, dim=second.dim),
-    }
+    parameters = {"excitatory.share": np.linspace(0.5, 1, M), "excitatory.tau_s": 500 * ms}
     code = (
         ("excitatory", "before_recruit", "a -= spent"),
         ("lateral", "after_lateral", "first = 0.5*first + V"),
@@ -288,10 +285,7 @@ BAD = [
     (odd_part(code=[("excitatory", "after_lunch", "h = 0")]), "after_lunch"),
     (odd_part(state={"excitatory.tired": 0.0}), "excitatory.tired"),
     (odd_part(equations={"inhibitory": "dv/dt = -v/second : 1"}), "inhibitory.v"),
-    (
-        odd_part(equations={"readout": "a : 1"}, code=[("readout", "learn", "a = a + y")]),
-        "readout.a",
-    ),
+    (odd_part(equations={"readout": "a : 1"}, code=[("readout", "learn", "a += y")]), "readout.a"),
     (odd_part(equations={"excitatory": "h : 1"}), "h"),
     (odd_part(equations={"excitatory": 1}), "excitatory"),
     (odd_part(code=("excitatory", "after_learn", "h = 0")), "'excitatory'"),

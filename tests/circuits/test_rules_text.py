@@ -138,10 +138,9 @@ def test_how_a_presentation_starts(size, last):
     found = gain_control.start(np.array([size, -3.0]), 0.05, last)
     covered = size > 0.05
     size = size if covered else 0.0
+    expected = (0.0, 0.0, 1.0, 0.0, last)
     if covered:
         expected = (1 / size, math.sqrt(size), math.sqrt(size / last), 1.0, size)
-    else:
-        expected = (0.0, 0.0, 1.0, 0.0, last)
     names = ("gain", "scale", "ratio", "covered", "last")
     assert [getattr(found, name) for name in names] == pytest.approx(expected, rel=1e-15)
     power = max(size, 0.0 if covered else 0.05) ** 2

@@ -24,6 +24,7 @@ lift = SphereLift((0, 0), 3)
 circuit = ManifoldCircuit(parameters, lift, "cpp_standalone")
 made = circuit.prepare()
 run = circuit.run(points, np.ones(20))
+assert made or "brian2" not in sys.modules
 expected = ReferenceCircuit(parameters, lift).run(points, np.ones(20))
 far = max(float(abs(run[name].values - expected[name].values).max()) for name in "huyWbwV")
 print(json.dumps([made, far]))
