@@ -21,7 +21,7 @@ from tests.conftest import moons, small_circuit
 from tests.refusing import refused
 
 LIFT = SphereLift(center=(0.5, 0.25), radius=3.0)
-PARAMETERS = small_circuit(n_tiles=8, tile_radius=0.5)
+PARAMETERS = small_circuit(n_tiles=8, tile_radius=0.5, mu=3.0)
 M, K = PARAMETERS.n_tiles, PARAMETERS.n_interneurons
 POINTS, _, LABELS = moons(40, after=10)
 CUT = 17
@@ -76,7 +76,7 @@ class Shunt(Part):
 
 
 class Meter(Part):
-    """A cell of its own, which sums what the tiles answer."""
+    """A cell of its own."""
 
     equations = {"meter": "total : 1\nsaved : 1", "metering": "total_post = h_pre : 1 (summed)"}
     groups = {"meter": 1}
@@ -102,7 +102,7 @@ class Habits(Part):
         ("excitatory", "before_recruit", "a -= spent"),
         ("lateral", "after_lateral", "first = 0.5*first + V"),
         ("excitatory", "before_answer", "h = share*h"),
-        ("excitatory", "record", "turns = (turns + 1) % 3"),
+        ("excitatory", "record", "turns = (turns + 1) % 4"),
         ("excitatory", "after_learn", "spent = 0.1*h*turns*tau_s/second"),
     )
 
@@ -116,7 +116,7 @@ class Habits(Part):
         s.h *= s.share
 
     def record(self, s):
-        s.turns = (s.turns + np.ones_like(s.turns)) % 3
+        s.turns = s.turns + 1 & 3
 
     def after_learn(self, s):
         s.spent = 0.1 * s.h * s.turns * s.tau_s
@@ -164,6 +164,8 @@ def test_a_part_does_the_same_on_brian2_and_in_numpy(engine):
     names |= {"excitatory.turns", "excitatory.spent", "lateral.first"}
     assert set(expected[2]) == names
     assert all(value.any() for value in expected[2].values())
+    given = ReferenceCircuit(PARAMETERS, LIFT, parts=parts).parts.state["lateral.first"]
+    assert (given == np.arange(K * M) / 100).all()  # (post, pre), row by row
     plain = in_pieces(ReferenceCircuit(PARAMETERS, LIFT))
     assert np.abs(plain[0][1]["h"].values - expected[0][1]["h"].values).max() > 0.01
     described = json.loads(found[0][0].attrs["model_changes"])["parts"]
