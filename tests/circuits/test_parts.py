@@ -23,7 +23,7 @@ from tests.refusing import refused
 LIFT = SphereLift(center=(0.5, 0.25), radius=3.0)
 PARAMETERS = small_circuit(n_tiles=8, tile_radius=0.5, mu=3.0)
 M, K = PARAMETERS.n_tiles, PARAMETERS.n_interneurons
-POINTS, CLASSES, _ = moons(40)
+POINTS, CLASSES, _ = moons(40, after=10)
 LABELS = np.where(np.arange(40) % 3 == 0, CLASSES, 0)
 CUT = 17
 CLOSE = 1e-10  # rounding of 40 presentations
@@ -93,10 +93,8 @@ class Meter(Part):
 class Habits(Part):
     """Arrays, a quantity, whole numbers, what the last point left, changes in place."""
 
-    equations = {
-        "excitatory": "share : 1\nspent : 1\nturns : integer\ntau_s : second (shared)",
-        "lateral": "first : 1",
-    }
+    equations = {"excitatory": "share : 1\nspent : 1\nturns : integer\ntau_s : second (shared)"}
+    equations |= {"lateral": "first : 1"}
     state = {"excitatory.turns": 1, "lateral.first": np.arange(K * M).reshape(K, M) / 100}
     parameters = {"excitatory.share": np.linspace(0.5, 1, M), "excitatory.tau_s": 500 * ms}
     code = (
@@ -166,7 +164,7 @@ def test_a_part_does_the_same_on_brian2_and_in_numpy(engine):
     assert set(expected[2]) == names
     assert all(value.any() for value in expected[2].values())
     given = ReferenceCircuit(PARAMETERS, LIFT, parts=parts).parts.state["lateral.first"]
-    assert (given == np.arange(K * M) / 100).all()  # (post, pre), row by row
+    assert (given == np.arange(K * M) / 100).all()  # row by row
     plain = in_pieces(ReferenceCircuit(PARAMETERS, LIFT))
     assert np.abs(plain[0][1]["h"].values - expected[0][1]["h"].values).max() > 0.01
     described = json.loads(found[0][0].attrs["model_changes"])["parts"]
