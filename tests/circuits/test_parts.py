@@ -77,8 +77,6 @@ class Shunt(Part):
 
 
 class Meter(Part):
-    """A cell of its own."""
-
     equations = {"meter": "total : 1\nsaved : 1", "metering": "total_post = h_pre : 1 (summed)"}
     groups = {"meter": 1}
     synapses = {"metering": ("excitatory", "meter")}
