@@ -21,7 +21,7 @@ from circuits.model import SYNAPSES, CircuitModel
 from circuits.parameters import CircuitParameters
 from circuits.parts.perturbations import Perturbation
 from circuits.reference import Paper, fixed_point
-from circuits.stages import ALL, EACH_PRESENTATION, STAGES, slots
+from circuits.stages import ALL, EACH_PRESENTATION, slots
 from circuits.state import CircuitState, Task, relative_change
 
 if TYPE_CHECKING:
@@ -274,29 +274,23 @@ class Scene:
 
     def __init__(self, circuit: ReferenceCircuit, state: CircuitState, task: Task) -> None:
         self._circuit, self._task, core = circuit, task, Paper(circuit)
-        parts = circuit.parts
-        self._methods = {
-            slot: [*filter(callable, [getattr(core, slot, None)]), *parts.methods(slot)]
-            for slot in STAGES
-        }
-        self._following = [
-            method
-            for slot in slots("answer")
-            for method in [
-                *filter(callable, [getattr(core, slot, None)]),
-                *parts.methods(slot, follows_h=True),
-            ]
-        ]
-        self._stages = {
-            stage: [method for slot in slots(stage) for method in self._methods[slot]]
-            for stage in ALL
-        }
+
+        def methods(stage: str, follows_h: bool = False) -> list[Any]:
+            """What happens at a stage, and right before and after it."""
+            found: list[Any] = []
+            for slot in slots(stage):
+                found += filter(callable, [getattr(core, slot, None)])
+                found += circuit.parts.methods(slot, follows_h)
+            return found
+
+        self._stages = {stage: methods(stage) for stage in ALL}
+        self._following = methods("answer", follows_h=True)
         self._path: list[Any] = []
         self.learn, self.learned_at, self.learned = task.learn, state.learned, state.learned
         self.sqrt_alpha = circuit.alpha**0.5
         for field in FIELDS:
             setattr(self, field, getattr(state, field))
-        for name, value in parts.read(circuit, state, task).items():
+        for name, value in circuit.parts.read(circuit, state, task).items():
             setattr(self, name, value)
 
     def present(self, done: int) -> dict[str, Any]:

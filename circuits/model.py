@@ -199,13 +199,12 @@ class CircuitModel:
 
     def check(self, p: CircuitParameters, n_inputs: int) -> None:
         """Refuse what does not fit a circuit of this size."""
-        m, k, r = p.n_tiles, p.n_interneurons, p.n_readouts
-        shapes = {"lateral": (k, m), "feedforward": (m, n_inputs), "classifier": (r, m)}
         for name, mask in self.connections.items():
-            if mask.shape != shapes[name]:
+            shape = p.shapes(n_inputs)[SYNAPSES[name]]
+            if mask.shape != shape:
                 raise InputError(
-                    f"the mask of {name!r} must have the shape of {SYNAPSES[name]}, "
-                    f"{shapes[name]}, got {mask.shape}"
+                    f"the mask of {name!r} must have the shape of {SYNAPSES[name]}, {shape}, got "
+                    f"{mask.shape}"
                 )
         self.delay_steps(p)
 

@@ -272,6 +272,12 @@ class CircuitParameters(Parameters):
         """mu as one value per readout."""
         return self.mu if isinstance(self.mu, tuple) else (self.mu,) * self.n_readouts
 
+    def shapes(self, n_inputs: int) -> dict[str, tuple[int, ...]]:
+        """Shapes of the circuit's variables."""
+        m, k, r = self.n_tiles, self.n_interneurons, self.n_readouts
+        cells = {"h": (m,), "u": (k,), "y": (r,), "b": (m,)}
+        return {**cells, "V": (k, m), "W": (m, n_inputs), "w": (r, m)}
+
     @classmethod
     def for_points(cls, points: ArrayLike, /, **changes: Any) -> CircuitParameters:
         """Parameters that suit points (T, d), and say on stderr what was chosen.

@@ -59,11 +59,9 @@ class CircuitState:
 
 def empty_state(circuit: Circuit) -> CircuitState:
     """A state of zeros, in which all tiles are idle."""
-    p, n = circuit.parameters, circuit.lift.n_inputs
-    m, k, r = p.n_tiles, p.n_interneurons, p.n_readouts
-    shapes = {"W": (m, n), "b": (m,), "w": (r, m), "h": (m,), "u": (k,), "V": (k, m)}
-    arrays: dict[str, Any] = {name: np.zeros(shape) for name, shape in shapes.items()}
-    return CircuitState(**arrays, recruited=np.full(m, -1))
+    shapes = circuit.parameters.shapes(circuit.lift.n_inputs)
+    arrays: dict[str, Any] = {name: np.zeros(shapes[name]) for name in "WbwhuV"}
+    return CircuitState(**arrays, recruited=np.full(shapes["h"], -1))
 
 
 def checked_state(circuit: Circuit, state: Any) -> CircuitState:

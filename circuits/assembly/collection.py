@@ -164,14 +164,12 @@ class Parts:
                 home, _, variable = name.partition(".")
                 shape = () if self.lines[home][variable].shared else self._shape(c, home)
                 if value.ndim and value.shape != shape:
+                    wanted = f"one number or {shape}" if shape else "one number"
                     raise ParameterError(
-                        f"{name} must be one number{f' or have the shape {shape}' if shape else ''}"
-                        f", got the shape {value.shape}"
+                        f"{name} must be {wanted}, got an array of the shape {value.shape}"
                     )
-                matrix = value.ndim == 2
-                values[name] = (
-                    c.model.packed(home, value) if matrix else value if value.ndim else value.item()
-                )
+                flat = c.model.packed(home, value) if value.ndim == 2 else value
+                values[name] = flat if flat.ndim else flat.item()
 
     def about(self, home: str, name: str) -> str:
         """What a variable is, as its declaration says, or that of the one it is linked to."""
@@ -252,9 +250,10 @@ class Parts:
         for name in self.shown:
             value = state.extra.get(name, values.get(name, 0.0))
             home, _, short = name.partition(".")
-            unit = self.lines[home][short].text.partition(":")[2].split()[0]
-            kind = {"integer": int, "boolean": bool}.get(unit, float)
-            if self.lines[home][short].shared:
+            line = self.lines[home][short]
+            declared = line.text.partition("#")[0].partition(":")[2].split()
+            kind = int if "integer" in declared else bool if "boolean" in declared else float
+            if line.shared:
                 found[short] = kind(np.ravel(value)[0])
             elif len(shape := self._shape(c, home)) == 2 and np.ndim(value):
                 found[short] = c.model.unpacked(home, np.asarray(value, dtype=kind), shape)

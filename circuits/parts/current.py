@@ -58,7 +58,7 @@ class Injected(Part):
     def __init__(self, c: Circuit, number: int, current: Current) -> None:
         p, into = c.parameters, current.into
         self._number, self._current, home = number, current, HOMES[into]
-        size = {"h": p.n_tiles, "u": p.n_interneurons, "y": p.n_readouts}[into]
+        (size,) = p.shapes(c.lift.n_inputs)[into]
         if current.cells is not None and max(current.cells) >= size:
             raise ParameterError(
                 f"a current into cell {shown(max(current.cells))} of {into}: there are {size}, "

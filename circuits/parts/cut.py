@@ -10,7 +10,7 @@ import numpy as np
 
 from circuits.assembly.part import Part
 from circuits.model import SYNAPSES
-from circuits.parts.lesion import Lesion, Lesions
+from circuits.parts.lesion import Lesion, Lesioned
 
 if TYPE_CHECKING:
     from circuits.base import Circuit
@@ -30,7 +30,7 @@ class CutSynapses(Part):
 
     called = "Lesion"
 
-    def __init__(self, c: Circuit, lesions: Sequence[Lesion], hits: Lesions) -> None:
+    def __init__(self, c: Circuit, lesions: Sequence[Lesion], hits: Lesioned) -> None:
         cut = [home for home in SYNAPSES if any(getattr(one, home) is not None for one in lesions)]
         self._hit, self._pack, self._cut, code = hits.hit, c.model.packed, cut, []
         self.equations = dict.fromkeys(cut, "perturbed_intact : 1    # 0: it is cut")

@@ -18,6 +18,7 @@ from pydantic import model_validator
 
 from circuits.assembly.part import Part
 from circuits.errors import ParameterError, shown
+from circuits.model import SYNAPSES
 from circuits.parts.timing import Perturbation, Presentation, Seed, Share, ShareOrCells
 from circuits.state import GONE, CircuitState, Task
 
@@ -70,16 +71,15 @@ class Lesion(Perturbation):
         return found
 
 
-class Lesions(Part):
+class Lesioned(Part):
     """All lesions of a circuit."""
 
     called = "Lesion"
 
     def __init__(self, c: Circuit, lesions: Sequence[Lesion]) -> None:
-        p, n = c.parameters, c.lift.n_inputs
-        m, k, r = p.n_tiles, p.n_interneurons, p.n_readouts
-        shapes = {"tiles": (m,), "interneurons": (k,), "lateral": (k, m)}
-        shapes |= {"feedforward": (m, n), "classifier": (r, m)}
+        sizes = c.parameters.shapes(c.lift.n_inputs)
+        hurt = {"tiles": "h", "interneurons": "u", **SYNAPSES}
+        shapes = {name: sizes[variable] for name, variable in hurt.items()}
         self.events = sorted({one.at for one in lesions})
         hit = {name: np.zeros(math.prod(shape), bool) for name, shape in shapes.items()}
         self._hit = {name: [flags.reshape(shapes[name])] for name, flags in hit.items()}
@@ -95,7 +95,7 @@ class Lesions(Part):
                     "at least"
                 )
         self.equations = {}
-        if p.tiles == "recruit" and hit["tiles"].any():
+        if c.parameters.tiles == "recruit" and hit["tiles"].any():
             self.equations["excitatory"] = "turn : integer\navailable : integer (shared)"
 
     def hit(self, name: str, presentation: int) -> NDArray[np.bool_]:

@@ -89,9 +89,7 @@ class NoiseOn(Part):
             "y": ("after_answer", f"y = clip(y + {n}, -1, 1)" if self._bounded else f"y += {n}"),
         }.get(on, ("after_learn", f"{on} += where(in_use{at} > 0, {n}, 0)"))
         self.code = ((home, stage, text, f"noise_{on}"),)
-        m, k, r = p.n_tiles, p.n_interneurons, p.n_readouts
-        shapes = {"h": (m,), "u": (k,), "y": (r,), "b": (m,), "V": (k, m), "w": (r, m)}
-        shape = shapes.get(on, (m, c.lift.n_inputs))
+        shape = p.shapes(c.lift.n_inputs)[on]
         self._cells = np.arange(math.prod(shape)).reshape(shape)
         setattr(self, stage, getattr(self, f"_{stage}"))
 

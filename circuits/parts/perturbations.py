@@ -22,7 +22,7 @@ from circuits.parts.current import Current, Injected
 from circuits.parts.cut import CutSynapses
 from circuits.parts.delay import Delay
 from circuits.parts.freeze import Freeze, Frozen
-from circuits.parts.lesion import Lesion, Lesions
+from circuits.parts.lesion import Lesion, Lesioned
 from circuits.parts.noise import NOISY, Noise, NoiseOn
 from circuits.parts.timing import Perturbation, Timed, Timing
 from circuits.parts.unequal_gain import GainFactors, UnequalGain
@@ -72,7 +72,7 @@ def perturbing_parts(c: Circuit) -> tuple[list[Part], list[Part]]:
     before += [Injected(c, i, one) for i, one in enumerate(timed) if isinstance(one, Current)]
     after: list[Part] = [noise["y"]] if "y" in noise else []
     if lesions:
-        hits = Lesions(c, lesions)
+        hits = Lesioned(c, lesions)
         after += [hits, CutSynapses(c, lesions, hits)]
     return before, after
 

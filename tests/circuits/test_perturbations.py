@@ -29,7 +29,7 @@ from circuits.engines.solvers import make_circuit
 from circuits.errors import InputError, ParameterError
 from circuits.parts.gain_control import measured
 from circuits.parts.gaussian import gaussian
-from circuits.parts.lesion import Lesions
+from circuits.parts.lesion import Lesioned
 from circuits.parts.noise import NoiseOn
 from circuits.parts.perturbations import NOISY, Timed, parse_perturbation
 from circuits.reference import drive
@@ -407,7 +407,7 @@ def test_a_first_presentation_has_the_v_it_starts_with():
 def test_lesions_take_what_earlier_ones_have_left(name):
     """Three times a quarter is three quarters, in whatever order they are given."""
     given = [Lesion(**{name: 0.25}, at=at) for at in (30, 10, 20)]
-    lesions = Lesions(ReferenceCircuit(SMALL, LIFT), given)
+    lesions = Lesioned(ReferenceCircuit(SMALL, LIFT), given)
     hit = [lesions.hit(name, at) for at in (9, 10, 20, 30)]
     assert [one.mean() for one in hit] == [0, 0.25, 0.5, 0.75]
     for before, after in itertools.pairwise(hit):
