@@ -20,9 +20,10 @@ def reporting(progress: bool | Progress, total: int, title: str) -> Iterator[Cal
         yield lambda done: progress(done, total)
     elif not isinstance(progress, bool):
         raise InputError(f"progress must be True, False or a function, got {shown(progress)}")
+    elif not progress or sys.stderr is None:
+        yield lambda done: None  # not a silent tqdm: its locks would outlive a worker that is killed
     else:
         from tqdm import tqdm
 
-        silent = not progress or sys.stderr is None
-        with tqdm(total=total, desc=title, unit="pt", mininterval=0.2, disable=silent) as bar:
+        with tqdm(total=total, desc=title, unit="pt", mininterval=0.2) as bar:
             yield lambda done: bar.update(done - bar.n)
