@@ -21,7 +21,7 @@ def reporting(progress: bool | Progress, total: int, title: str) -> Iterator[Cal
     elif not isinstance(progress, bool):
         raise InputError(f"progress must be True, False or a function, got {shown(progress)}")
     elif not progress or sys.stderr is None:
-        yield lambda done: None  # not a silent tqdm: its locks would outlive a worker that is killed
+        yield lambda done: None  # no silent tqdm: its locks outlive a killed worker
     else:
         from tqdm import tqdm
 
