@@ -68,7 +68,7 @@ def test_numbers_and_counts():
         assert as_number(value, "n") == 3
     assert as_number(1, "slack", least=1) == 1
     assert as_count(0, "n") == 0
-    for value in (None, "3", True, np.timedelta64(3), math.nan, math.inf, -1, 1j, [3]):
+    for value in (None, "3", True, np.timedelta64(3, "s"), math.nan, math.inf, -1, 1j, [3]):
         refused(lambda v=value: as_number(v, "rho", above=0), "rho .*above 0", ParameterError)
         refused(lambda v=value: as_count(v, "n"), "n .*from 0, got", ParameterError)
     for value in (0, 10**400, np.ones(2)):
