@@ -93,7 +93,8 @@ class Parts:
         self.fields: dict[str, str] = self.collected("fields")
         self.parameters = self.collected("parameters", owners)
         """Values of what stays as it is."""
-        sums = {name.rpartition("_")[0] for lines in self.lines.values() for name in lines}
+        rows = [line for lines in self.lines.values() for line in lines.values()]
+        sums = {line.name.rpartition("_")[0] for line in rows if "(summed)" in line.text}
         for name in _left_over(users):
             if name not in self.parameters and name.partition(".")[2] not in sums:
                 self.state.setdefault(name, 0.0)
@@ -145,11 +146,15 @@ class Parts:
 
     def _check_namespaces(self) -> None:
         """Refuse a name that means one thing to one part and something else to another."""
+        from circuits.model import described_value
+
         meanings: dict[str, tuple[Part, Any]] = {}
         for part in self.all:
             for name, value in part.namespace.items():
                 first, known = meanings.setdefault(name, (part, value))
-                if part in self.users and known is not value:
+                if part not in self.users or known is value:
+                    continue
+                if first not in self.users or described_value(known) != described_value(value):
                     raise ParameterError(
                         f"{part.name} and {first.name} both have {name} in their namespaces: give "
                         "one another name"

@@ -53,16 +53,14 @@ class Fatigue(Part):
 class Shunt(Part):
     """Interneurons that inhibit themselves at every step, and synapses that remember."""
 
-    equations = {
-        "inhibitory": "shunt : 1 (shared)  # share of u",
-        "feedforward": "use : 1",
-        "lateral": "most : 1",
-    }
+    equations = {"inhibitory": "shunt : 1 (shared)  # share of u", "feedforward": "use : 1"}
+    equations |= {"lateral": "most : 1"}
+    namespace = {"half": 0.5}
     parameters = {"inhibitory.shunt": 0.1}
     state = {"feedforward.use": 0.5, "lateral.most": 0.0}
     code = [
         ("inhibitory", "before_rates", "excitation -= shunt*u"),
-        ("feedforward", "after_learn", "use = 0.5*use + h_post*x_pre"),
+        ("feedforward", "after_learn", "use = half*use + h_post*x_pre"),
         ("lateral", "after_lateral", "most = clip(V, most, inf)"),
     ]
 
@@ -91,16 +89,17 @@ class Meter(Part):
 class Habits(Part):
     """Arrays, a quantity, whole numbers, what the last point left, changes in place."""
 
-    equations = {"excitatory": "share : 1\nspent : 1\nturns : integer\ntau_s : second (shared)"}
+    equations = {"excitatory": "share : 1\nspent : 1\nturns : integer\nspent_tau : second (shared)"}
     equations |= {"lateral": "first : 1"}
     state = {"excitatory.turns": 1, "lateral.first": np.arange(K * M).reshape(K, M) / 100}
-    parameters = {"excitatory.share": np.linspace(0.5, 1, M), "excitatory.tau_s": 500 * ms}
+    namespace = {"half": float("0.5")}  # the same number
+    parameters = {"excitatory.share": np.linspace(0.5, 1, M), "excitatory.spent_tau": 500 * ms}
     code = (
         ("excitatory", "before_recruit", "a -= spent"),
-        ("lateral", "after_lateral", "first = 0.5*first + V"),
+        ("lateral", "after_lateral", "first = half*first + V"),
         ("excitatory", "before_answer", "h = share*h"),
         ("excitatory", "record", "turns = (turns + 1) % 4"),
-        ("excitatory", "after_learn", "spent = 0.1*h*turns*tau_s/second"),
+        ("excitatory", "after_learn", "spent = 0.1*h*turns*spent_tau/second"),
     )
 
     def before_recruit(self, s):
@@ -116,7 +115,7 @@ class Habits(Part):
         s.turns = s.turns + 1 & 3
 
     def after_learn(self, s):
-        s.spent = 0.1 * s.h * s.turns * s.tau_s
+        s.spent = 0.1 * s.h * s.turns * s.spent_tau
         s.h *= 0  # the results have their own
 
 
